@@ -1,4 +1,4 @@
-package dispatch
+package contract
 
 import "mendflow/internal/plan"
 
@@ -36,17 +36,20 @@ type Pool struct {
 	Options       map[string]string `json:"options,omitempty"`
 }
 
-// Cost is USD per million tokens in millionths of a dollar (so 15 USD is
+// Cost is USD per million tokens in millionths of a dollar (15 USD is
 // 15_000_000), which keeps floats out of every ordering.
 type Cost struct {
 	InputMicros  int64 `json:"input_micros"`
 	OutputMicros int64 `json:"output_micros"`
 }
 
+// Free reports whether the pool is declared to cost nothing.
+func (c *Cost) Free() bool { return c != nil && c.InputMicros == 0 && c.OutputMicros == 0 }
+
 // LimitPattern is an extra text of a user's provider (pools file, limit_patterns).
 type LimitPattern struct {
 	Match   string `json:"match"`           // RE2
-	Outcome string `json:"outcome"`         // one of the outcomes of dispatch.md
+	Outcome string `json:"outcome"`         // an Outcome
 	Reset   string `json:"reset,omitempty"` // name of the group that holds the reset, or a duration
 }
 

@@ -1,0 +1,110 @@
+package contract
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Workflow types.
+const (
+	WorkflowRemediation = "Remediation"
+	WorkflowLevel       = "Level"
+	WorkflowNode        = "Node"
+	WorkflowBroker      = "Broker"
+)
+
+// QueueMain serves workflows and light activities on every host.
+const QueueMain = "mendflow"
+
+// PoolQueue serves RunWorker on any host that serves the pool.
+func PoolQueue(pool string) string { return QueueMain + "-pool-" + strings.ToLower(pool) }
+
+// HostQueue serves LandWork, ReleaseWorktree and continued attempts, where the worktree is.
+func HostQueue(host string) string { return QueueMain + "-host-" + host }
+
+// RemediationID is the workflow id of a run.
+func RemediationID(run string) string { return "remediation/" + run }
+
+// LevelID is the workflow id of one drive of a level; drive counts the drives of the run from 1.
+func LevelID(run string, drive int) string {
+	return fmt.Sprintf("%s/L%02d", RemediationID(run), drive)
+}
+
+// NodeID is the workflow id of one attempt.
+func NodeID(run string, drive int, node string, attempt int) string {
+	return fmt.Sprintf("%s/%s/a%d", LevelID(run, drive), node, attempt)
+}
+
+// BrokerID is the workflow id of an account's broker.
+func BrokerID(account string) string { return "broker/" + account }
+
+// ParseRemediationID is the inverse of RemediationID; ok is false for any other id.
+func ParseRemediationID(id string) (run string, ok bool) {
+	run, ok = strings.CutPrefix(id, "remediation/")
+	if !ok || run == "" || strings.Contains(run, "/") {
+		return "", false
+	}
+	return run, true
+}
+
+// ParseLevelID is the inverse of LevelID; ok is false for any other id.
+func ParseLevelID(id string) (run string, drive int, ok bool) {
+	head, tail, found := strings.Cut(strings.TrimPrefix(id, "remediation/"), "/L")
+	if !found || !strings.HasPrefix(id, "remediation/") {
+		return "", 0, false
+	}
+	drive, err := strconv.Atoi(tail)
+	return head, drive, err == nil
+}
+
+// RunBranch is the convenience branch that follows the truth of a run.
+func RunBranch(run string) string { return "mendflow/" + run }
+
+// TruthRef is the landed state of a run in the hub.
+func TruthRef(run string) string { return "refs/mendflow/run/" + run }
+
+// Operator commands of a run, each a signal and an update of the same name.
+const (
+	CommandPause     = "pause"
+	CommandResume    = "resume"
+	CommandCancel    = "cancel"
+	CommandPools     = "pools"
+	CommandBudget    = "budget"
+	CommandGateRetry = "gate-retry"
+	CommandTriage    = "triage"
+	CommandReopen    = "reopen" // broker
+	CommandReconcile = "reconcile"
+)
+
+// Internal signals.
+const (
+	SignalSettled   = "settled"    // level → run
+	SignalStranded  = "stranded"   // level → run
+	SignalDrained   = "drained"    // level → run
+	SignalAdmit     = "admit"      // run → level
+	SignalSeal      = "seal"       // run → level
+	SignalStop      = "stop"       // run → level
+	SignalTickets   = "tickets"    // level → broker: reserve, withdraw and settle in one message
+	SignalGrants    = "grants"     // broker → level: granted, refused and pool states in one message
+	SignalPoolState = "pool-state" // broker → run
+)
+
+// Queries.
+const (
+	QueryStatus  = "status"
+	QueryNodes   = "nodes"
+	QueryExplain = "explain"
+	QueryReport  = "report"
+)
+
+// Search attributes. The embedded server registers the same list; an end-to-end test compares the two.
+const (
+	AttributeRun        = "MendflowRun"
+	AttributeStatus     = "MendflowStatus"
+	AttributeRepository = "MendflowRepository"
+	AttributeHold       = "MendflowHold"
+	AttributeResetAt    = "MendflowResetAt"
+	AttributePool       = "MendflowPool"
+	AttributeOutcome    = "MendflowOutcome"
+)
