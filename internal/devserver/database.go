@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin"
+	sqliteplugin "go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	sqliteschema "go.temporal.io/server/schema/sqlite"
+	"golang.org/x/sys/unix"
+)
+
+// database is the SQLite database of one server: its place, the exclusive claim on it, and how the server connects to it.
+type database struct {
+	path string       // absolute and free of links; empty: in memory
+	lock *flock.Flock // nil in memory
+}
+
+// openDatabase claims the database file and gives it the schema. An empty path means in memory.
+func openDatabase(ctx context.Context, path string) (*database, error) {
+	if path == "" {
+		return &database{}, nil
+	}
+	path, err := realPath(path)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockDatabase(path)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{path: path, lock: lock}
+	if err := db.prepare(ctx); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+// close gives the claim up. The server must have stopped.
+func (d *database) close() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Unlock()
+}
+
+// realPath resolves links, so that two names of one file meet in one lock.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find database %s: %w", path, err)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("open database %s: folder %s does not exist (--db)", path, filepath.Dir(path))
+	}
+	if err != nil {
+		return "", fmt.Errorf("open database %s: %w (--db)", path, err)
+	}
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		return "", fmt.Errorf("open database %s: folder %s is not writable: %w (--db)", path, folder, err)
+	}
+	return filepath.Join(folder, filepath.Base(path)), nil
+}
+
+// lockDatabase claims path for this process. SQLite itself lets a second server in, and two servers that both believe to own
+// the history shards destroy each other's state. The lock is a file of its own next to the database, since closing any handle
+// of the database file would drop the locks that SQLite holds on it.
+func lockDatabase(path string) (*flock.Flock, error) {
+	name := path + ".lock"
+	lock := flock.New(name)
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock database %s: %w (--db)", path, err)
+	}
+	if !held {
+		holder := "another devserver"
+		if pid, err := os.ReadFile(name); err == nil && len(pid) > 0 {
+			holder += ", process " + strings.TrimSpace(string(pid))
+		}
+		return nil, fmt.Errorf("lock database %s: in use by %s (--db)", path, holder)
+	}
+	if err := os.WriteFile(name, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock database %s: %w (--db)", path, err), lock.Unlock())
+	}
+	return lock, nil
+}
+
+// schemaMark identifies the schema in the database header (PRAGMA user_version). The server does not upgrade SQLite schemas.
+var schemaMark = int32(crc32.ChecksumIEEE([]byte("devserver "+sqliteschema.Version+" "+sqliteschema.VisibilityVersion)) >> 1)
+
+// prepare makes the file ready for the server: WAL, which is a lasting property of the file, and the whole schema in one
+// transaction, so that a kill leaves a database that is either empty or complete.
+func (d *database) prepare(ctx context.Context) (err error) {
+	if err := d.checkHeader(); err != nil {
+		return err
+	}
+	fail := func(err error) error { return fmt.Errorf("open database %s: %w (--db)", d.path, err) }
+
+	db, err := sql.Open("sqlite", "file:"+escapePath(d.path)+"?mode=rwc")
+	if err != nil {
+		return fail(err)
+	}
+	db.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	var mark, tables int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&mark); err != nil {
+		return fail(err)
+	}
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return fail(err)
+	}
+	if tables > 0 {
+		if mark != int(schemaMark) {
+			return fail(fmt.Errorf("made by another program or Temporal version, need schema %s of this one", sqliteschema.Version))
+		}
+		return nil
+	}
+	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode=wal"); err != nil {
+		return fail(err)
+	}
+	if err := createSchema(ctx, db); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+func createSchema(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := sqliteschema.SetupSchemaOnDB(schemaWriter{tx: tx}); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "PRAGMA user_version="+strconv.Itoa(int(schemaMark))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// schemaWriter lets the server's schema code write into a transaction; Exec is all that it calls.
+type schemaWriter struct {
+	sqlplugin.AdminDB
+	tx *sql.Tx
+}
+
+func (w schemaWriter) Exec(statement string, args ...any) error {
+	_, err := w.tx.Exec(statement, args...)
+	return err
+}
+
+// sqliteHeader is how every SQLite file begins (https://sqlite.org/fileformat.html).
+const sqliteHeader = "SQLite format 3\x00"
+
+// checkHeader refuses what is no database before SQLite would call it malformed, and what cannot be opened at all.
+func (d *database) checkHeader() error {
+	file, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open database: %w (--db)", err)
+	}
+	defer func() { _ = file.Close() }()
+
+	head := make([]byte, len(sqliteHeader))
+	n, err := io.ReadFull(file, head)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil
+	case err != nil || !bytes.Equal(head, []byte(sqliteHeader)):
+		return fmt.Errorf("open database %s: not a SQLite database (--db)", d.path)
+	}
+	return nil
+}
+
+// connection is what the server's SQLite plugin opens. Whatever is no URI parameter of SQLite becomes a PRAGMA of the connection.
+// The plugin uses one connection for everything, which is what SQLite is fastest with.
+func (d *database) connection() *config.SQL {
+	if d.path == "" {
+		return &config.SQL{
+			PluginName:        sqliteplugin.PluginName,
+			DatabaseName:      "devserver",
+			ConnectAttributes: map[string]string{"mode": "memory"},
+		}
+	}
+	return &config.SQL{
+		PluginName:        sqliteplugin.PluginName,
+		DatabaseName:      escapePath(d.path),
+		ConnectAttributes: filePragmas(),
+	}
+}
+
+// escapePath keeps '?', '#' and '%' of a path from being read as parts of a SQLite URI.
+func escapePath(path string) string {
+	return (&url.URL{Path: path}).EscapedPath()
+}

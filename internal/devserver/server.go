@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/metrics"
+	"go.temporal.io/server/common/primitives"
+	"go.temporal.io/server/temporal"
+)
+
+const (
+	clusterName = "active"
+	storeName   = "sqlite"
+
+	// startTimeout is for a start on a slow, busy machine; it takes well under a second on an idle one.
+	startTimeout = 60 * time.Second
+	// stopTimeout is how long an orderly stop may take. What is left after it is ended by the exit, which loses nothing.
+	stopTimeout = 4 * time.Second
+)
+
+// serve runs the server until ctx ends.
+func serve(ctx context.Context, opts options, std streams) (err error) {
+	if opts.stopWithParent {
+		if ctx, err = untilParentEnds(ctx); err != nil {
+			return err
+		}
+	}
+	tuneRuntime()
+	logger := newLogger(std.err, opts.logLevel)
+	if !opts.ip.IsLoopback() {
+		logger.out.Warn("listening beyond loopback without authentication", "ip", opts.ip.String())
+	}
+
+	db, err := openDatabase(ctx, opts.database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	chosen, err := choosePorts(opts)
+	if err != nil {
+		return err
+	}
+
+	server, err := startServer(ctx, opts, db, chosen, logger)
+	if err != nil {
+		return err
+	}
+	defer stopServer(server)
+
+	address := hostPort(opts.ip, chosen.frontend)
+	readyCtx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := awaitServer(readyCtx, address, opts.namespace); err != nil {
+		return stopped(ctx, err)
+	}
+	ready := readyLine{Ready: true, Address: address, Namespace: opts.namespace, Database: db.path}
+	if !opts.headless {
+		ui := startUI(opts, chosen.ui, address)
+		defer ui.Stop()
+		ready.UI = "http://" + hostPort(opts.ip, chosen.ui)
+		if err := awaitUI(readyCtx, ready.UI); err != nil {
+			return stopped(ctx, err)
+		}
+	}
+	if err := ready.write(std.out, opts.json); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// stopped turns the failure of a wait that was cut short by a stop signal into an orderly end.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func startServer(ctx context.Context, opts options, db *database, p ports, logger *serverLogger) (temporal.Server, error) {
+	cfg := serverConfig(opts, db, p)
+	if err := seedNamespace(ctx, &cfg.Persistence, opts, logger); err != nil {
+		return nil, err
+	}
+	hosts := map[primitives.ServiceName]static.Hosts{
+		primitives.FrontendService: static.SingleLocalHost(hostPort(opts.ip, p.frontend)),
+		primitives.HistoryService:  static.SingleLocalHost(hostPort(net.ParseIP(internalIP), p.history)),
+		primitives.MatchingService: static.SingleLocalHost(hostPort(net.ParseIP(internalIP), p.matching)),
+		primitives.WorkerService:   static.SingleLocalHost(hostPort(net.ParseIP(internalIP), p.worker)),
+	}
+	server, err := temporal.NewServer(
+		temporal.WithConfig(cfg),
+		temporal.ForServices(temporal.DefaultServices),
+		temporal.WithStaticHosts(hosts), // no gossip between services that share a process
+		temporal.WithLogger(logger),
+		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
+		temporal.WithDynamicConfigClient(tuning()),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("build server: %w", err)
+	}
+	if err := server.Start(); err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	return server, nil
+}
+
+// stopServer stops the services in order, but not for longer than a user waits for a prompt.
+func stopServer(server temporal.Server) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Stop() // it logs its own failures
+	}()
+	select {
+	case <-done:
+	case <-time.After(stopTimeout):
+	}
+}
+
+func serverConfig(opts options, db *database, p ports) *config.Config {
+	disabled := config.ArchivalNamespaceDefaults{
+		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
+		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
+	}
+	return &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore:     storeName,
+			VisibilityStore:  storeName,
+			NumHistoryShards: historyShards,
+			DataStores:       map[string]config.DataStore{storeName: {SQL: db.connection()}},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10,
+			MasterClusterName:        clusterName,
+			CurrentClusterName:       clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{clusterName: {
+				Enabled:                true,
+				InitialFailoverVersion: 1,
+				RPCAddress:             hostPort(opts.ip, p.frontend),
+			}},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services: map[string]config.Service{
+			string(primitives.FrontendService): service(opts.ip.String(), p.frontend),
+			string(primitives.HistoryService):  service(internalIP, p.history),
+			string(primitives.MatchingService): service(internalIP, p.matching),
+			string(primitives.WorkerService):   service(internalIP, p.worker),
+		},
+		Archival: config.Archival{
+			History:    config.HistoryArchival{State: "disabled"},
+			Visibility: config.VisibilityArchival{State: "disabled"},
+		},
+		NamespaceDefaults: config.NamespaceDefaults{Archival: disabled},
+	}
+}
+
+func service(ip string, port int) config.Service {
+	return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: ip}}
+}
+
+// hostPort is the address at which this machine reaches a listener on ip.
+func hostPort(ip net.IP, port int) string {
+	return net.JoinHostPort(reachableIP(ip), strconv.Itoa(port))
+}
