@@ -96,6 +96,13 @@ type NodeInput struct {
 	Tail     string   `json:"tail,omitempty"`
 	Salvage  string   `json:"salvage,omitempty"`
 	Tokens   int      `json:"tokens,omitempty"` // cap handed to the program; 0: none
+	Limits   Limits   `json:"limits"`
+}
+
+// Limits bounds the activities of an attempt, in minutes (from the plan's policy).
+type Limits struct {
+	Worker int `json:"worker"` // setup and worker
+	Land   int `json:"land"`   // verification and landing
 }
 
 // AttemptResult is how one attempt ended. It travels Node → Level → Remediation.

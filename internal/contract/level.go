@@ -20,6 +20,7 @@ type LevelInput struct {
 type LevelPolicy struct {
 	Spill         string `json:"spill"`
 	AttemptTokens int    `json:"attempt_tokens,omitempty"`
+	Limits        Limits `json:"limits"`
 }
 
 // Admit hands further nodes to a running drive. Seq counts the messages of the

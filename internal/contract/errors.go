@@ -1,0 +1,18 @@
+package contract
+
+// Types of application errors, as they cross the activity boundary. The
+// workflow switches on these; activities.translate is the only place that
+// makes them.
+const (
+	ErrorInvalidPlan           = "InvalidPlan"
+	ErrorRepositoryUnreachable = "RepositoryUnreachable"
+	ErrorBaseUnknown           = "BaseUnknown"
+	ErrorBranchMoved           = "BranchMoved"
+	ErrorWorktreeBusy          = "WorktreeBusy"
+	ErrorWorktreeMissing       = "WorktreeMissing"
+	ErrorArtifactMissing       = "ArtifactMissing"
+	ErrorDiskFull              = "DiskFull"
+	ErrorSuperseded            = "Superseded" // the fence names another attempt
+	ErrorServiceUnready        = "ServiceUnready"
+	ErrorInternal              = "Internal"
+)

@@ -1,0 +1,145 @@
+package contract
+
+import (
+	"time"
+
+	"mendflow/internal/plan"
+)
+
+// RemediationInput starts or continues a run. Everything that can be large is
+// an artifact; Carried is set by continue-as-new only.
+type RemediationInput struct {
+	Run         string    `json:"run"`
+	Repository  string    `json:"repository"` // canonical hub
+	Base        string    `json:"base,omitempty"`
+	Plan        Artifact  `json:"plan"` // the validated plan (JSON)
+	PoolsFile   Artifact  `json:"pools_file"`
+	Pools       []Pool    `json:"pools"`
+	RequestedBy string    `json:"requested_by,omitempty"`
+	RequestedAt time.Time `json:"requested_at,omitzero"`
+	Carried     *Carried  `json:"carried,omitempty"`
+}
+
+// Carried is what a run takes through continue-as-new: inline when small, else by reference.
+type Carried struct {
+	Inline []byte    `json:"inline,omitempty"`
+	State  *Artifact `json:"state,omitempty"`
+}
+
+// RemediationResult is how a run closed.
+type RemediationResult struct {
+	Run        string    `json:"run"`
+	Status     RunStatus `json:"status"`
+	Reason     string    `json:"reason,omitempty"`
+	Branch     string    `json:"branch,omitempty"`
+	HeadCommit string    `json:"head_commit,omitempty"`
+	Report     *Artifact `json:"report,omitempty"`
+}
+
+// RunConfig is the run as its activities read it, stored once as an artifact
+// when the run opens, so that no payload repeats it.
+type RunConfig struct {
+	Run           string         `json:"run"`
+	Repository    string         `json:"repository"`
+	BaseCommit    string         `json:"base_commit"`
+	Plan          plan.Plan      `json:"plan"`
+	Units         []plan.Unit    `json:"units"`
+	Pools         []Pool         `json:"pools"`
+	LimitPatterns []LimitPattern `json:"limit_patterns,omitempty"`
+	Gate          []GateCommand  `json:"gate,omitempty"`
+	GateSources   []string       `json:"gate_sources,omitempty"` // files from which gate commands were read: protected
+	Protected     []string       `json:"protected,omitempty"`
+	FoldCase      bool           `json:"fold_case,omitempty"`
+	OpenedAt      time.Time      `json:"opened_at"`
+}
+
+// GateCommand is one command of the final gate, with the folder it runs in.
+type GateCommand struct {
+	Command plan.Command `json:"command"`
+	Dir     string       `json:"dir,omitempty"` // from the repository root; empty: the root
+	Layer   string       `json:"layer"`         // build | check | test
+}
+
+// Hold is a reason why the run does not proceed.
+type Hold struct {
+	Kind   HoldKind   `json:"kind"`
+	Reason string     `json:"reason"`
+	By     string     `json:"by,omitempty"`
+	Since  time.Time  `json:"since"`
+	Until  *time.Time `json:"until,omitempty"`
+	Lift   string     `json:"lift,omitempty"` // the exact command that lifts it
+}
+
+// RunView answers the status query of a run; `starter status --json` prints it.
+type RunView struct {
+	Run        string         `json:"run"`
+	WorkflowID string         `json:"workflow_id"`
+	PlanID     string         `json:"plan_id,omitempty"`
+	Status     RunStatus      `json:"status"`
+	Reason     string         `json:"reason,omitempty"`
+	Holds      []Hold         `json:"holds"`
+	Repository string         `json:"repository"`
+	Branch     string         `json:"branch"`
+	BaseCommit string         `json:"base_commit,omitempty"`
+	HeadCommit string         `json:"head_commit,omitempty"`
+	Level      int            `json:"level"` // deepest level with a drive under way, from 0
+	Drives     []int          `json:"drives,omitempty"`
+	Nodes      map[string]int `json:"nodes"` // total, and per NodeState
+	Items      map[string]int `json:"items"` // per ItemStatus
+	Pools      []PoolState    `json:"pools"`
+	Gate       GateView       `json:"gate"`
+	Usage      UsageView      `json:"usage"`
+	Friction   []Friction     `json:"friction,omitempty"`
+	Events     []Event        `json:"events,omitempty"` // the last few, oldest first
+	StartedAt  time.Time      `json:"started_at"`
+	ClosedAt   *time.Time     `json:"closed_at,omitempty"`
+	Report     *Artifact      `json:"report,omitempty"`
+	Refs       []string       `json:"refs,omitempty"` // refs that the run keeps in the hub
+}
+
+// GateView is the gate's state in a status.
+type GateView struct {
+	Kind    string `json:"kind,omitempty"`    // executed | disabled
+	Verdict string `json:"verdict,omitempty"` // green | red | flaky | running
+	Detail  string `json:"detail,omitempty"`
+}
+
+// UsageView is the usage of a run in a status.
+type UsageView struct {
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	USD          float64 `json:"usd"`
+	Uncertain    int64   `json:"uncertain"` // tokens charged without a usable report
+}
+
+// Event is one line of what happened last.
+type Event struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// NodesQuery asks for rows of the node table from Offset, at most Limit.
+type NodesQuery struct {
+	Offset int `json:"offset"`
+	Limit  int `json:"limit"`
+}
+
+// Operator is the payload of an operator command: lenient, additive.
+type Operator struct {
+	RequestID string `json:"request_id,omitempty"`
+	By        string `json:"by,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Finish    bool   `json:"finish,omitempty"` // pause: let running attempts end
+	Now       bool   `json:"now,omitempty"`    // resume: end a quota wait
+	Budget    int64  `json:"budget,omitempty"` // resume: new token cap
+	Pool      string `json:"pool,omitempty"`   // reopen
+	Model     string `json:"model,omitempty"`
+	Pools     []Pool `json:"pools,omitempty"` // pools: the new composition
+}
+
+// OperatorAnswer says what a command did.
+type OperatorAnswer struct {
+	Status RunStatus `json:"status,omitempty"`
+	Done   []string  `json:"done,omitempty"`
+	Holds  []Hold    `json:"holds,omitempty"` // what still holds the run
+}

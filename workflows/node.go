@@ -1,0 +1,197 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"mendflow/internal/contract"
+)
+
+// Node is one attempt: RunWorker, LandWork, ReleaseWorktree. How a worker ended
+// is a value; an error is returned only when the workflow itself is broken.
+func Node(ctx workflow.Context, in contract.NodeInput) (contract.AttemptResult, error) {
+	n := &node{in: in, result: contract.AttemptResult{
+		Node: in.Node, Opening: in.Opening, Attempt: in.Attempt, Pool: in.Pool,
+		StartedAt: workflow.Now(ctx),
+	}}
+	if err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (string, error) { return n.step, nil }); err != nil {
+		return n.result, fmt.Errorf("register query: %w", err)
+	}
+	n.run(ctx)
+	n.result.EndedAt = workflow.Now(ctx)
+	return n.result, nil
+}
+
+type node struct {
+	in     contract.NodeInput
+	step   string
+	result contract.AttemptResult
+}
+
+func (n *node) run(ctx workflow.Context) {
+	end, ok := n.work(ctx)
+	if !ok {
+		return
+	}
+	if end.Landed != "" { // git decides: an earlier attempt of this opening landed and its record was lost
+		n.result.Outcome, n.result.State = contract.OutcomeSuccess, contract.NodeLanded
+		n.result.Commit, n.result.LandedOn = end.Landed, end.Landed
+		return
+	}
+	if end.Outcome != contract.OutcomeSuccess {
+		n.release(ctx, keeps(end.Outcome), false)
+		return
+	}
+	n.land(ctx, end)
+}
+
+// keeps reports whether the outcome's tree is kept for continuation (dispatch.md).
+func keeps(o contract.Outcome) bool {
+	switch o {
+	case contract.OutcomeRateLimited, contract.OutcomeOverloaded, contract.OutcomeCreditExhausted,
+		contract.OutcomeAuthFailed, contract.OutcomeQuotaUnclassified, contract.OutcomeInterrupted:
+		return true
+	}
+	return false
+}
+
+// work launches the worker and takes over how it ended; ok is false when there is no tree to go on with.
+func (n *node) work(ctx workflow.Context) (contract.WorkerEnd, bool) {
+	n.setStep(ctx, "worker")
+	var end contract.WorkerEnd
+	err := workflow.ExecuteActivity(withWorkerOptions(ctx, n.in), attempt.RunWorker, n.in).Get(ctx, &end)
+	if err != nil {
+		n.lost(err, "worker")
+		if n.result.Kept != nil {
+			n.release(ctx, true, false)
+		}
+		return end, false
+	}
+	r := &n.result
+	r.Host, r.Outcome, r.Cause, r.Reason = end.Host, end.Outcome, end.Cause, end.Reason
+	r.Limit, r.Usage, r.Log, r.Tail, r.Kept = end.Limit, end.Usage, end.Log, end.Tail, end.Kept
+	r.Friction = end.Friction
+	if !end.StartedAt.IsZero() {
+		r.StartedAt = end.StartedAt
+	}
+	return end, true
+}
+
+func (n *node) land(ctx workflow.Context, end contract.WorkerEnd) {
+	n.setStep(ctx, "landing")
+	in := contract.LandInput{NodeInput: n.in, Delivered: end.Delivered, ExitCode: end.ExitCode}
+	var landed contract.LandEnd
+	actx := withGitOptions(ctx, end.Host, n.in.Limits.Land, fmt.Sprintf("land %s a%d", n.in.Node, n.in.Attempt))
+	if err := workflow.ExecuteActivity(actx, landing.LandWork, in).Get(ctx, &landed); err != nil {
+		n.lost(err, "landing")
+		n.release(ctx, n.result.Outcome == contract.OutcomeInterrupted, false)
+		return
+	}
+	r := &n.result
+	r.Outcome, r.Cause, r.Reason, r.State, r.Items = landed.Outcome, landed.Cause, landed.Reason, landed.State, landed.Items
+	r.Commit, r.VerifiedOn, r.LandedOn, r.Unverified = landed.Commit, landed.VerifiedOn, landed.LandedOn, landed.Unverified
+	r.Paths, r.Salvage = landed.Paths, landed.Salvage
+	r.Friction = append(r.Friction, landed.Friction...)
+	if landed.Tail != "" {
+		r.Tail = landed.Tail
+	}
+	if landed.Verify != nil && landed.Outcome != contract.OutcomeSuccess {
+		r.Log = landed.Verify
+	}
+	n.release(ctx, landed.Outcome == contract.OutcomeInterrupted, landed.Commit != "")
+}
+
+// release ends the attempt's tree. It runs in a disconnected context: a cancel
+// must not leave a tree that nobody owns.
+func (n *node) release(ctx workflow.Context, keep, landed bool) {
+	host := n.result.Host
+	if host == "" && n.result.Kept != nil {
+		host = n.result.Kept.Host
+	}
+	if host == "" {
+		return
+	}
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	step := n.step
+	n.setStep(ctx, "release")
+	in := contract.ReleaseInput{NodeInput: n.in, Landed: landed, Keep: keep, Step: step}
+	actx := withGitOptions(ctx, host, 30, fmt.Sprintf("release %s a%d", n.in.Node, n.in.Attempt))
+	var end contract.ReleaseEnd
+	if err := workflow.ExecuteActivity(actx, landing.ReleaseWorktree, in).Get(ctx, &end); err != nil {
+		workflow.GetLogger(ctx).Warn("release worktree", "error", err)
+		n.result.Kept = nil
+		n.addReason("the worktree could not be released: " + oneLine(err.Error()))
+		return
+	}
+	n.result.Kept = end.Kept
+	if end.Salvage != "" {
+		n.result.Salvage = end.Salvage
+	}
+	if end.Left != "" {
+		n.addReason(end.Left)
+	}
+}
+
+// lost turns a failed activity into an outcome: what the host's death or our
+// own cancel ended is interrupted and not charged, anything else is charged to the host.
+func (n *node) lost(err error, step string) {
+	r := &n.result
+	r.Outcome, r.Cause, r.Reason = contract.OutcomeError, contract.CauseHost, oneLine(err.Error())
+	var timeout *temporal.TimeoutError
+	var app *temporal.ApplicationError
+	switch {
+	case temporal.IsCanceledError(err):
+		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", "stopped before the "+step+" began"
+	case errors.As(err, &timeout):
+		n.timedOut(timeout, step)
+	case errors.As(err, &app) && app.Type() == contract.ErrorSuperseded:
+		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", "superseded: "+oneLine(app.Message())
+	case errors.As(err, &app) && (app.Type() == contract.ErrorDiskFull || app.Type() == contract.ErrorWorktreeMissing):
+		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", oneLine(app.Message())
+	case errors.As(err, &app):
+		r.Reason = oneLine(app.Message())
+	}
+}
+
+func (n *node) timedOut(timeout *temporal.TimeoutError, step string) {
+	r := &n.result
+	switch timeout.TimeoutType() {
+	case enumspb.TIMEOUT_TYPE_HEARTBEAT:
+		r.Outcome, r.Cause = contract.OutcomeInterrupted, ""
+		r.Reason = fmt.Sprintf("the host stopped answering during the %s", step)
+		var beat contract.Beat
+		if timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&beat) == nil && beat.Host != "" {
+			r.Host = beat.Host
+			if beat.Tree {
+				r.Kept = &contract.Kept{Attempt: n.in.Attempt, Host: beat.Host, Pool: n.in.Pool, Session: beat.Session, Step: beat.Step}
+			}
+		}
+	case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		r.Outcome, r.Cause = contract.OutcomeInterrupted, ""
+		r.Reason = fmt.Sprintf("no host took the %s in time", step)
+		if n.in.Kept != nil && step == "worker" {
+			r.Reason = "host " + n.in.Kept.Host + " did not come back: starting clean"
+		}
+	default:
+		r.Reason = fmt.Sprintf("the %s did not end within its limit", step)
+	}
+}
+
+func (n *node) setStep(ctx workflow.Context, step string) {
+	n.step = step
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** attempt %d on pool `%s`: %s since %s",
+		n.in.Node, n.in.Attempt, n.in.Pool, step, workflow.Now(ctx).UTC().Format(time.TimeOnly)))
+}
+
+func (n *node) addReason(text string) {
+	if n.result.Reason != "" {
+		text = n.result.Reason + "; " + text
+	}
+	n.result.Reason = clip(text, 500)
+}

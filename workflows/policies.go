@@ -1,0 +1,131 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"mendflow/internal/contract"
+)
+
+// heartbeatTimeout is how long a silent host keeps an attempt: activities beat
+// every second, so ten seconds survive a busy machine and a killed worker's
+// attempts still come back quickly.
+const heartbeatTimeout = 10 * time.Second
+
+// infrastructure retries what is idempotent and short; a whole server restart fits into it.
+func infrastructure(attempts int32) *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{
+		InitialInterval:    time.Second,
+		BackoffCoefficient: 2,
+		MaximumInterval:    20 * time.Second,
+		MaximumAttempts:    attempts,
+		NonRetryableErrorTypes: []string{
+			contract.ErrorInvalidPlan, contract.ErrorBaseUnknown, contract.ErrorBranchMoved,
+			contract.ErrorArtifactMissing, contract.ErrorWorktreeMissing, contract.ErrorSuperseded,
+		},
+	}
+}
+
+// withRepositoryOptions is for work on the mirror that may clone a huge
+// repository: long, beating, retried.
+func withRepositoryOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.QueueMain,
+		StartToCloseTimeout:    2 * time.Hour, // a first clone of a very large repository
+		ScheduleToStartTimeout: time.Hour,     // no host at all: the run fails with a clear word instead of hanging for ever
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		RetryPolicy:            infrastructure(5),
+		Summary:                summary,
+	})
+}
+
+// withLightOptions is for a short call that touches the store or the server only.
+func withLightOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           contract.QueueMain,
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         infrastructure(20),
+		Summary:             summary,
+	})
+}
+
+// withWorkerOptions launches the worker: one attempt only, since the workflow
+// decides after a lost heartbeat, so that no second agent starts in a tree
+// whose first is dying. A continued tree is reachable on its host alone.
+func withWorkerOptions(ctx workflow.Context, in contract.NodeInput) workflow.Context {
+	queue, toStart := contract.PoolQueue(in.Pool), 10*time.Minute
+	if in.Kept != nil {
+		queue, toStart = contract.HostQueue(in.Kept.Host), time.Minute
+	}
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		ScheduleToStartTimeout: toStart, // nobody serves the pool: the attempt comes back uncharged
+		// The activity's own watchdogs end the worker; this only bounds a broken activity.
+		StartToCloseTimeout:   time.Duration(in.Limits.Worker)*time.Minute + 30*time.Minute,
+		HeartbeatTimeout:      heartbeatTimeout,
+		WaitForCancellation:   true, // the answer to a cancel says what was kept
+		RetryPolicy:           &temporal.RetryPolicy{MaximumAttempts: 1},
+		DisableEagerExecution: true,
+		Summary:               fmt.Sprintf("%s a%d on %s", in.Node, in.Attempt, in.Pool),
+	})
+}
+
+// withGitOptions lands or releases on the host that has the tree. It is
+// idempotent, so a crashed host may answer after its restart.
+func withGitOptions(ctx workflow.Context, host string, minutes int, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.HostQueue(host),
+		ScheduleToStartTimeout: 2 * time.Minute, // the host is gone: start clean elsewhere
+		StartToCloseTimeout:    time.Duration(minutes)*time.Minute + 30*time.Minute,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		RetryPolicy:            infrastructure(5),
+		DisableEagerExecution:  true,
+		Summary:                summary,
+	})
+}
+
+// withGateOptions runs a whole gate: long, beating; what it did before a crash is cached by commit.
+func withGateOptions(ctx workflow.Context, minutes int, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.QueueMain,
+		ScheduleToStartTimeout: time.Hour,
+		StartToCloseTimeout:    time.Duration(minutes)*time.Minute + 30*time.Minute,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		RetryPolicy:            infrastructure(5),
+		DisableEagerExecution:  true,
+		Summary:                summary,
+	})
+}
+
+// withLevelOptions starts a drive. It is abandoned by its parent on purpose:
+// continue-as-new applies the parent-close policy, and a drive outlives it.
+func withLevelOptions(ctx workflow.Context, in contract.LevelInput) workflow.Context {
+	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            contract.LevelID(in.Run, in.Drive),
+		TaskQueue:             contract.QueueMain,
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowTaskTimeout:   10 * time.Second,
+		StaticSummary:         fmt.Sprintf("level %d, drive %d of %s", in.Depth, in.Drive, in.Run),
+	})
+}
+
+// withNodeOptions starts an attempt, which ends with its drive and is waited for.
+func withNodeOptions(ctx workflow.Context, in contract.NodeInput) workflow.Context {
+	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            contract.NodeID(in.Run, in.Drive, in.Node, in.Attempt),
+		TaskQueue:             contract.QueueMain,
+		WaitForCancellation:   true,
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowTaskTimeout:   10 * time.Second,
+		StaticSummary:         fmt.Sprintf("%s a%d on %s", in.Node, in.Attempt, in.Pool),
+	})
+}
