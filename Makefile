@@ -1,0 +1,84 @@
+# Mendflow. `make help` lists the targets; `make check` is the one command that CI runs.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+GOLANGCI_VERSION := v2.15.0
+WORKFLOWCHECK_VERSION := v0.6.0
+
+TOOLS := $(CURDIR)/.cache/bin
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+WORKFLOWCHECK := $(TOOLS)/workflowcheck-$(WORKFLOWCHECK_VERSION)
+
+SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not -name '*_test.go' -not -path './.cache/*') go.mod go.sum
+SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
+SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
+
+.PHONY: help build demo test check bench soak format lint tidy vet unit devserver-test workflowcheck e2e clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+build: bin/starter bin/worker bin/devserver ## build the three programs into bin/
+
+bin/starter: $(SOURCES) $(SCHEMAS)
+	go build -o $@ ./starter
+
+bin/worker: $(SOURCES) $(SCHEMAS)
+	go build -o $@ ./worker
+
+# The embedded server is a module of its own; its first build takes some minutes.
+bin/devserver: $(SERVER_SOURCES)
+	cd internal/devserver && go build -o ../../bin/devserver .
+
+demo: build ## run the tour from start to end against the embedded server
+	examples/tour/demo
+
+test: check ## what the README names; the same as check
+
+check: format lint tidy vet unit devserver-test workflowcheck e2e ## everything that CI runs
+
+format: ## refuse files that gofmt would change
+	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
+
+lint: $(GOLANGCI) ## linter with the import rules, both modules
+	$(GOLANGCI) run ./...
+	cd internal/devserver && $(GOLANGCI) run --config ../../.golangci.yml ./...
+
+tidy: ## refuse a go.mod that is not tidy, in both modules
+	go mod tidy -diff
+	cd internal/devserver && go mod tidy -diff
+
+vet:
+	go vet ./...
+	cd internal/devserver && go vet ./...
+
+unit: bin/devserver ## race tests of the main module, replay of kept histories included
+	go test -race -timeout 20m $$(go list ./... | grep -v '^mendflow/e2e')
+
+devserver-test: bin/devserver
+	cd internal/devserver && go test -timeout 10m ./...
+
+workflowcheck: $(WORKFLOWCHECK) ## refuse workflow code that is not deterministic
+	$(WORKFLOWCHECK) ./workflows/...
+
+e2e: build ## end-to-end tests against the embedded server
+	go test -timeout 30m ./e2e/...
+
+bench: build ## the figures of docs/performance.md
+	go run ./e2e/bench
+
+soak: build ## long random tests: kills, fuzzing
+	MENDFLOW_SOAK=1 go test -timeout 80m -count=1 ./e2e/...
+
+clean: ## remove what was built
+	rm -rf bin
+
+$(GOLANGCI):
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+$(WORKFLOWCHECK):
+	GOBIN=$(TOOLS) go install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION)
+	mv $(TOOLS)/workflowcheck $@
