@@ -1,0 +1,239 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"mendflow/internal/contract"
+)
+
+// Triage answers for a blocked item (gate-and-close.md, Triage).
+const (
+	TriageRetry  = "retry"
+	TriageIgnore = "ignore"
+	TriageHalt   = "halt"
+)
+
+// Answers to a worker's question.
+const (
+	AnswerClarified = "clarified"
+	AnswerReject    = "reject"
+	AnswerDefer     = "defer"
+)
+
+// Reopen begins the next opening of a node that is not running: its items but
+// skipped and abandoned ones are pending again. charge counts what was undone as
+// one charged work attempt of the new opening (a culprit has one try less);
+// without it the counts start at nothing. When the node satisfied edges, those of
+// its dependants whose work counted, directly or further on, are re-opened too,
+// not charged. tail is what the next prompt says about the reason.
+func (f *Frontier) Reopen(node, reason string, charge bool, tail string) Changes {
+	c := Changes{Node: node}
+	n, ok := f.ix.byID[node]
+	switch {
+	case !ok:
+		c.Ignored = fmt.Sprintf("node %s is not in this run", node)
+		return c
+	case f.s.Nodes[n].State == contract.NodeRunning:
+		c.Ignored = "the node is running"
+		return c
+	}
+	was := f.ix.complete[n]
+	f.reset(n, reason, tail, &c)
+	if charge {
+		f.s.Nodes[n].Charged.Work = 1
+	}
+	if was {
+		f.reopenDependants(n, &c)
+	}
+	c.State = f.s.Nodes[n].State
+	f.freeDeadEnds(&c)
+	f.sortChanges(&c)
+	return c
+}
+
+// Reblock is the coarse re-opening of the whole run: every node that is not
+// running begins its next opening with all its items but skipped and abandoned
+// ones. Nodes that have nothing else stay as they are.
+func (f *Frontier) Reblock(reason, tail string) Changes {
+	var c Changes
+	f.freeDeadEnds(&c)
+	for n := range f.s.Nodes {
+		st := &f.s.Nodes[n]
+		if st.State == contract.NodeRunning || st.State == contract.NodePending {
+			continue
+		}
+		f.reset(n, reason, tail, &c)
+	}
+	f.sortChanges(&c)
+	return c
+}
+
+// reset makes a node's items pending and begins its next opening, where there is
+// an item to reset.
+func (f *Frontier) reset(n int, reason, tail string, c *Changes) {
+	before := f.snapshot(n)
+	some := false
+	from, to := f.itemRange(n)
+	for i := from; i < to; i++ {
+		it := &f.s.Items[i]
+		if it.Status.Skip() || it.Status == contract.ItemAbandoned {
+			continue
+		}
+		*it = itemState{Status: contract.ItemPending, Answer: it.Answer}
+		some = true
+	}
+	if !some {
+		return
+	}
+	st := &f.s.Nodes[n]
+	st.Charged, st.Tail, st.Salvage = contract.Charged{}, tail, ""
+	f.open(n, reason, c)
+	f.satisfy(n)
+	c.Items = append(c.Items, f.changed(n, before)...)
+}
+
+// reopenDependants re-opens those that stand on a node's work.
+func (f *Frontier) reopenDependants(n int, c *Changes) {
+	for _, d := range f.ix.dependants[n] {
+		st := &f.s.Nodes[d]
+		if !st.Landed && !f.ix.complete[d] || st.State == contract.NodeRunning {
+			continue
+		}
+		was := f.ix.complete[d]
+		f.reset(d, fmt.Sprintf("depends on %s, which was re-opened", f.s.Units[n].ID), "", c)
+		if was {
+			f.reopenDependants(d, c)
+		}
+	}
+}
+
+// Triage answers for one blocked item: retry begins the node's next opening with
+// new bounds, ignore skips the item, halt asks the host to close the run and
+// changes nothing here. An error says why the answer does not apply.
+func (f *Frontier) Triage(finding, action string) (Changes, error) {
+	at, ok := f.ix.byFinding[finding]
+	if !ok {
+		return Changes{}, fmt.Errorf("triage %s: no such finding in this run", finding)
+	}
+	n, it := at[0], &f.s.Items[at[1]]
+	if action == TriageHalt {
+		return Changes{Node: f.s.Units[n].ID, State: f.s.Nodes[n].State, Halt: true}, nil
+	}
+	if it.Status != contract.ItemBlocked {
+		return Changes{}, fmt.Errorf("triage %s: the item is %s, not blocked", finding, it.Status)
+	}
+	before, c := f.snapshot(n), Changes{Node: f.s.Units[n].ID}
+	switch action {
+	case TriageRetry:
+		*it = itemState{Status: contract.ItemPending, Answer: it.Answer}
+		f.tryAgain(n, "retried by an operator", true, &c)
+	case TriageIgnore:
+		it.Status, it.Reason = contract.ItemIgnored, "ignored by an operator: "+it.Reason
+		f.settleItems(n)
+	default:
+		return Changes{}, fmt.Errorf("triage %s: unknown answer %q: want %s, %s or %s", finding, action, TriageRetry, TriageIgnore, TriageHalt)
+	}
+	f.finishAnswer(n, before, &c)
+	return c, nil
+}
+
+// Answer answers a worker's question about a finding: clarified begins the
+// node's next opening with the text in its prompt and the charged counts carried
+// over, reject finds the finding inappropriate, defer blocks it. An error says
+// why the answer does not apply.
+func (f *Frontier) Answer(finding, kind, text string) (Changes, error) {
+	at, ok := f.ix.byFinding[finding]
+	if !ok {
+		return Changes{}, fmt.Errorf("answer %s: no such finding in this run", finding)
+	}
+	n, it := at[0], &f.s.Items[at[1]]
+	if it.Status != contract.ItemNeedsClarification {
+		return Changes{}, fmt.Errorf("answer %s: the item is %s, nobody asked", finding, it.Status)
+	}
+	before, c := f.snapshot(n), Changes{Node: f.s.Units[n].ID}
+	switch kind {
+	case AnswerClarified:
+		if text == "" {
+			return Changes{}, fmt.Errorf("answer %s: the text is empty", finding)
+		}
+		*it = itemState{Status: contract.ItemPending, Answer: cutHead(text, maxAnswer), Omitted: it.Omitted}
+		f.tryAgain(n, "clarified by an operator", false, &c)
+	case AnswerReject:
+		it.Status, it.Reason = contract.ItemDeemedInappropriate, orElse(text, "rejected by an operator")
+		f.settleItems(n)
+	case AnswerDefer:
+		it.Status, it.Reason = contract.ItemBlocked, orElse(text, "the question was deferred: "+it.Question)
+		f.settleItems(n)
+	default:
+		return Changes{}, fmt.Errorf("answer %s: unknown answer %q: want %s, %s or %s", finding, kind, AnswerClarified, AnswerReject, AnswerDefer)
+	}
+	f.finishAnswer(n, before, &c)
+	return c, nil
+}
+
+// maxAnswer bounds an operator's answer, so that a prompt has room for the rest.
+const maxAnswer = 1000
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// tryAgain lets a node with a newly pending item run: a settled one in its next
+// opening, one that runs or waits anyway as soon as it can.
+func (f *Frontier) tryAgain(n int, reason string, fresh bool, c *Changes) {
+	st := &f.s.Nodes[n]
+	switch {
+	case st.DeadEnd:
+		st.State, st.DeadEnd, st.Reason = contract.NodePending, false, ""
+		f.ix.refresh(&f.s, n)
+	case st.State != contract.NodePending && st.State != contract.NodeRunning && st.State != contract.NodeStranded:
+		if fresh {
+			st.Charged = contract.Charged{}
+		}
+		f.open(n, reason, c)
+	}
+}
+
+// settleItems gives a node whose items changed without a worker its state.
+func (f *Frontier) settleItems(n int) {
+	st := &f.s.Nodes[n]
+	if st.State != contract.NodePending && st.State != contract.NodeRunning && st.State != contract.NodeStranded {
+		st.State = f.standing(n)
+	}
+}
+
+func (f *Frontier) finishAnswer(n int, before []contract.ItemStatus, c *Changes) {
+	f.satisfy(n)
+	c.Items = f.changed(n, before)
+	f.freeDeadEnds(c)
+	c.State = f.s.Nodes[n].State
+	f.sortChanges(c)
+}
+
+// Abandon ends the run for its items: whatever is not terminal becomes abandoned
+// and keeps its reason, else gets this one. Nodes that run are left alone; the
+// host stops them first.
+func (f *Frontier) Abandon(reason string) Changes {
+	var c Changes
+	for n := range f.s.Nodes {
+		st := &f.s.Nodes[n]
+		if st.State == contract.NodeRunning || f.every(n, contract.ItemStatus.Terminal) {
+			continue
+		}
+		before := f.snapshot(n)
+		from, to := f.itemRange(n)
+		for i := from; i < to; i++ {
+			if it := &f.s.Items[i]; !it.Status.Terminal() {
+				it.Status, it.Reason = contract.ItemAbandoned, orElse(it.Reason, orElse(it.Question, reason))
+			}
+		}
+		st.State, st.Reason = f.standing(n), orElse(st.Reason, reason)
+		st.Cause, st.NotBefore, st.DeadEnd, st.Ticket, st.Overtaken = "", nil, false, 0, 0
+		f.ix.refresh(&f.s, n)
+		c.Items = append(c.Items, f.changed(n, before)...)
+	}
+	return c
+}
