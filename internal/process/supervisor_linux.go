@@ -1,0 +1,307 @@
+package process
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// controlFD is the supervisor's end of the line to the host worker.
+const controlFD = 3
+
+// SuperviseIfAsked turns this process into a supervisor, and does not return,
+// if it was started as one by [Run]. It is the first thing in main, and in
+// TestMain of packages that run programs.
+func SuperviseIfAsked() {
+	if len(os.Args) < 2 {
+		return
+	}
+	switch os.Args[1] {
+	case superviseArg:
+		os.Exit(supervise())
+	case confineArg:
+		os.Exit(confine())
+	}
+}
+
+// supervisor is the state of a supervising process. Its main goroutine owns it.
+type supervisor struct {
+	order   order
+	control *os.File
+	program int // process id
+
+	// stopping is set before the first signal of the ladder; from then on what
+	// outlives the program gets its time too.
+	stopping atomic.Bool
+	latest   syscall.Signal
+	timer    *time.Timer
+
+	exited  chan syscall.WaitStatus
+	nobody  chan struct{} // closed when there are no children left
+	status  syscall.WaitStatus
+	over    bool          // the program has ended
+	killing time.Time     // since when everything is being killed
+	pause   time.Duration // before the next look whether it worked
+
+	mu   sync.Mutex
+	left map[proc]LeftProcess
+}
+
+func supervise() int {
+	// The program's parent-death signal is tied to the thread that starts it.
+	runtime.LockOSThread()
+	unix.CloseOnExec(controlFD)
+	s := &supervisor{
+		control: os.NewFile(controlFD, "control"),
+		timer:   after(0),
+		exited:  make(chan syscall.WaitStatus, 1),
+		nobody:  make(chan struct{}),
+		left:    map[proc]LeftProcess{},
+	}
+	asked := make(chan os.Signal, 4)
+	signal.Notify(asked, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	messages := json.NewDecoder(s.control)
+	if err := messages.Decode(&s.order); err != nil {
+		fmt.Fprintln(os.Stderr, "mendflow: this command is for internal use")
+		return 2
+	}
+	if err := s.start(); err != nil {
+		s.say(startReport(err))
+		return 1
+	}
+	s.say(report{Started: true})
+	stop := make(chan struct{})
+	go func() {
+		var text string
+		_ = messages.Decode(&text) // a message and the end of the line mean the same
+		close(stop)
+	}()
+	s.loop(asked, stop)
+	return 0
+}
+
+func (s *supervisor) say(r report) {
+	_ = json.NewEncoder(s.control).Encode(r) // a host that is gone need not know
+}
+
+func startReport(err error) report {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return report{StartError: "execute program", Errno: errno}
+	}
+	return report{StartError: err.Error()}
+}
+
+// start starts the program, in its own group, and lets go of its output, so
+// that only the program and what it starts hold that.
+func (s *supervisor) start() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become subreaper: %w", err)
+	}
+	// A core file in the worktree would count as the program's work.
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	attr := &syscall.ProcAttr{
+		Dir: s.order.Dir, Env: s.order.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	var err error
+	if s.order.Sandbox != nil {
+		s.program, err = startConfined(s.order, attr)
+	} else {
+		s.program, err = syscall.ForkExec(s.order.Path, s.order.Argv, attr)
+	}
+	if err != nil {
+		return err
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return err
+		}
+	}
+	go s.reap()
+	return nil
+}
+
+// reap reaps the program and all that the supervisor adopts, until there are no
+// children left. With a subreaper that means that nothing of the program is
+// alive: whoever loses its parent becomes our child.
+func (s *supervisor) reap() {
+	defer close(s.nobody)
+	for {
+		pid, err := endedChild()
+		if errors.Is(err, unix.ECHILD) {
+			return
+		}
+		if pid == s.program && !s.stopping.Load() {
+			// While the program is not reaped its group's number is its own.
+			s.outlived()
+			_ = unix.Kill(-pid, unix.SIGKILL)
+		}
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, 0, nil); err == nil && pid == s.program {
+			s.exited <- status
+		}
+	}
+}
+
+// endedChild waits for a child to end and leaves it unreaped.
+func endedChild() (pid int, err error) {
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		// siginfo_t: three ints, then a union, aligned like a pointer, which
+		// begins with the process id (sigaction(2)).
+		const offset = (12 + unsafe.Sizeof(uintptr(0)) - 1) / unsafe.Sizeof(uintptr(0)) * unsafe.Sizeof(uintptr(0))
+		return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), offset))), err
+	}
+}
+
+// loop follows the program until nothing of it is alive or killing is in vain.
+func (s *supervisor) loop(asked <-chan os.Signal, stop <-chan struct{}) {
+	for {
+		select {
+		case <-asked:
+			s.begin()
+		case <-stop:
+			stop = nil
+			s.begin()
+		case s.status = <-s.exited:
+			s.over = true
+			s.afterExit()
+		case <-s.timer.C:
+			s.climb()
+		case <-s.nobody:
+			s.finish(nil)
+			return
+		}
+		if alive := s.stuck(); alive != nil {
+			s.finish(alive)
+			return
+		}
+	}
+}
+
+// begin starts the ladder.
+func (s *supervisor) begin() {
+	if s.stopping.CompareAndSwap(false, true) && !s.over {
+		s.climb()
+	}
+}
+
+// climb takes the next step of the ladder; the last one is taken again and again.
+func (s *supervisor) climb() {
+	if s.latest == unix.SIGKILL {
+		s.kill()
+		return
+	}
+	sig, grace := s.order.Ladder.next(s.latest)
+	s.latest = sig
+	switch sig {
+	case unix.SIGKILL:
+		s.kill()
+		return
+	case unix.SIGTERM:
+		for _, p := range s.tree() { // also those that left the group
+			p.send(sig)
+		}
+	default:
+		_ = unix.Kill(-s.program, sig)
+	}
+	s.timer.Reset(grace)
+}
+
+// afterExit deals with what outlives the program: it was asked to end and gets
+// the time that is due, or it was left behind and gets none.
+func (s *supervisor) afterExit() {
+	switch {
+	case !s.stopping.Load():
+		s.latest = unix.SIGKILL
+		s.kill()
+	case s.latest != unix.SIGTERM && s.latest != unix.SIGKILL:
+		s.climb()
+	}
+}
+
+// kill kills the whole tree, and comes back for what it forked meanwhile.
+func (s *supervisor) kill() {
+	if s.killing.IsZero() {
+		s.killing = time.Now()
+		s.pause = 5 * time.Millisecond
+	}
+	s.outlived()
+	for _, p := range s.tree() {
+		p.send(unix.SIGKILL)
+	}
+	s.timer.Reset(s.pause)
+	s.pause = min(2*s.pause, 200*time.Millisecond)
+}
+
+// outlived records who is alive beside the program.
+func (s *supervisor) outlived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.tree() {
+		id := proc{pid: p.pid, start: p.start}
+		if _, known := s.left[id]; !known && p.pid != s.program {
+			s.left[id] = LeftProcess{PID: p.pid, Command: commandOf(p.pid)}
+		}
+	}
+}
+
+// tree lists the living descendants of the supervisor.
+func (s *supervisor) tree() []proc {
+	self := os.Getpid()
+	all := processes()
+	var tree []proc
+	for _, p := range descendants(all, func(p proc) bool { return p.parent == self }) {
+		if !p.ended() {
+			tree = append(tree, p)
+		}
+	}
+	return tree
+}
+
+// stuck lists what is alive after it was killed for a long time.
+func (s *supervisor) stuck() []LeftProcess {
+	if s.killing.IsZero() || time.Since(s.killing) < killTime {
+		return nil
+	}
+	return leftOf(s.tree())
+}
+
+func (s *supervisor) finish(alive []LeftProcess) {
+	end := exitOf(s.status)
+	if !s.over {
+		select {
+		case s.status = <-s.exited:
+			end = exitOf(s.status)
+		default:
+			end = exit{code: -1}
+		}
+	}
+	r := report{Ended: true, Code: end.code, Signal: int(end.signal), Alive: alive}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Left = slices.SortedFunc(maps.Values(s.left), func(a, b LeftProcess) int { return cmp.Compare(a.PID, b.PID) })
+	s.say(r)
+}
