@@ -173,3 +173,25 @@ func (t token) overlaps(other token) bool {
 	}
 	return false
 }
+
+// within is sure where the other glob is a folder and all below it, or where the
+// glob names one path; elsewhere it says no.
+func (g glob) within(other glob) bool {
+	if g.literal {
+		path := make([]string, len(g.parts))
+		for i, p := range g.parts {
+			path[i] = p.text
+		}
+		return other.matches(path)
+	}
+	fixed := len(other.parts) - 1
+	if !other.parts[fixed].deep || len(g.parts) < fixed {
+		return false
+	}
+	for i, p := range other.parts[:fixed] {
+		if p.deep || p.toks != nil || g.parts[i].deep || g.parts[i].toks != nil || g.parts[i].text != p.text {
+			return false
+		}
+	}
+	return true
+}

@@ -159,3 +159,17 @@ func InScope(globs []string, path string, foldCase bool) bool {
 func NamedLiterally(globs []string, path string, foldCase bool) bool {
 	return CompileScope(globs, foldCase).NamesLiterally(path)
 }
+
+// within reports that every path of the scope surely lies in the other one.
+func (s *Scope) within(other *Scope) bool {
+	for i := range s.globs {
+		covered := false
+		for j := range other.globs {
+			covered = covered || s.globs[i].within(other.globs[j])
+		}
+		if !covered {
+			return false
+		}
+	}
+	return len(s.globs) > 0
+}
