@@ -6,25 +6,29 @@ import (
 
 // outbox sends signals to one workflow in order, one in flight: signals sent
 // without awaiting the one before arrive out of order, and those sent by the
-// task that completes a workflow are lost. What queues up meanwhile is merged
-// into one message, which keeps histories short under load.
+// task that completes a workflow are lost. What queues up meanwhile is merged,
+// which keeps histories short under load.
 type outbox[T any] struct {
 	target string // workflow id
 	signal string
-	merge  func(older, newer T) T
-	// lost is called when the target is not there; it may queue the message again.
+	// merge joins two messages into one; false when the result would grow too large.
+	merge func(older, newer T) (T, bool)
+	// lost is called when the target is not there.
 	lost func(ctx workflow.Context, message T, err error)
 
-	queued  *T
+	queue   []T
 	sending bool
 }
 
 // send queues a message; it never blocks.
 func (o *outbox[T]) send(ctx workflow.Context, message T) {
-	if o.queued != nil {
-		message = o.merge(*o.queued, message)
+	if n := len(o.queue); n > 0 {
+		if merged, ok := o.merge(o.queue[n-1], message); ok {
+			o.queue[n-1] = merged
+			return
+		}
 	}
-	o.queued = &message
+	o.queue = append(o.queue, message)
 	if o.sending {
 		return
 	}
@@ -33,9 +37,9 @@ func (o *outbox[T]) send(ctx workflow.Context, message T) {
 }
 
 func (o *outbox[T]) flush(ctx workflow.Context) {
-	for o.queued != nil {
-		message := *o.queued
-		o.queued = nil
+	for len(o.queue) > 0 {
+		message := o.queue[0]
+		o.queue = o.queue[1:]
 		if err := workflow.SignalExternalWorkflow(ctx, o.target, "", o.signal, message).Get(ctx, nil); err != nil {
 			o.lost(ctx, message, err)
 		}
@@ -44,4 +48,4 @@ func (o *outbox[T]) flush(ctx workflow.Context) {
 }
 
 // idle reports whether everything was sent and acknowledged.
-func (o *outbox[T]) idle() bool { return !o.sending && o.queued == nil }
+func (o *outbox[T]) idle() bool { return !o.sending && len(o.queue) == 0 }

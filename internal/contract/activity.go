@@ -149,10 +149,19 @@ type GateEnd struct {
 
 // ReportInput writes the report pair of a run.
 type ReportInput struct {
-	Run    string   `json:"run"`
-	Config Artifact `json:"config"`
-	State  Artifact `json:"state"` // the run's rows, stored by SaveState
-	Final  bool     `json:"final,omitempty"`
+	Run    string     `json:"run"`
+	Config Artifact   `json:"config"`
+	State  []Artifact `json:"state"` // parts of the RunRecord, stored by SaveState
+}
+
+// RunRecord is what the report needs beside the configuration; the workflow stores it in parts.
+type RunRecord struct {
+	View         RunView       `json:"view"`
+	Nodes        []NodeRow     `json:"nodes"`
+	Items        []ItemRow     `json:"items"`
+	Dispositions []Disposition `json:"dispositions"`
+	Baseline     *GateEnd      `json:"baseline,omitempty"`
+	Gate         *GateEnd      `json:"gate,omitempty"`
 }
 
 // ReportEnd refers to the rendered report.
@@ -164,22 +173,11 @@ type ReportEnd struct {
 	Note     string   `json:"note,omitempty"` // e.g. why the convenience branch was left alone
 }
 
-// StateInput stores a run's state under a key of the run, content addressed.
+// StateInput stores a part of a run's state; the key is made of run, name and content.
 type StateInput struct {
 	Run  string `json:"run"`
 	Name string `json:"name"`
-	Data []byte `json:"data"`
-}
-
-// DriveQuery asks whether a drive is still open (DescribeDrive).
-type DriveQuery struct {
-	WorkflowID string `json:"workflow_id"`
-}
-
-// DriveState answers DriveQuery.
-type DriveState struct {
-	Open   bool   `json:"open"`
-	Status string `json:"status,omitempty"` // the server's word, e.g. Completed
+	Data []byte `json:"data"` // at most 48 KiB
 }
 
 // Beat is the heartbeat of a long activity: enough to go on after its host died.

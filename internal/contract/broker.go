@@ -4,9 +4,8 @@ import "time"
 
 // BrokerInput starts or continues the broker of an account.
 type BrokerInput struct {
-	Account string    `json:"account"`
-	State   *Artifact `json:"state,omitempty"`
-	Inline  []byte    `json:"inline,omitempty"` // carried state when it is small
+	Account string `json:"account"`
+	Inline  []byte `json:"inline,omitempty"` // carried through continue-as-new
 }
 
 // Tickets is one message of a drive to a broker. Seq counts the messages of the holder to this broker from 1.

@@ -23,11 +23,14 @@ type LevelPolicy struct {
 	Limits        Limits `json:"limits"`
 }
 
-// Admit hands further nodes to a running drive. Seq counts the messages of the
-// run to this drive from 1, so that a repeated one does no harm.
-type Admit struct {
+// DriveOrder is a message of the run to a drive. Seq counts them from 1, so
+// that a repeated one does no harm and a drained report says which it had seen.
+type DriveOrder struct {
 	Seq   int         `json:"seq"`
-	Nodes []Admission `json:"nodes"`
+	Nodes []Admission `json:"nodes,omitempty"` // admit these
+	Seal  bool        `json:"seal,omitempty"`  // none will follow
+	Stop  StopMode    `json:"stop,omitempty"`  // end early: what does not settle comes back stranded as held
+	Pools []Pool      `json:"pools,omitempty"` // the new composition
 }
 
 // StopMode says how running attempts end.
@@ -39,11 +42,6 @@ const (
 	StopFinish    StopMode = "finish"    // running attempts go to their end, nothing starts or is retried
 	StopCancel    StopMode = "cancel"    // as interrupt, and nothing is kept for continuation
 )
-
-// Stop ends a drive early: every node that does not settle comes back stranded as held.
-type Stop struct {
-	Mode StopMode `json:"mode"`
-}
 
 // Settlement reports a node that needs no further attempt in this drive.
 type Settlement struct {
@@ -81,11 +79,13 @@ type PoolReason struct {
 	Reason string `json:"reason"`
 }
 
-// DriveReport is the payload of settled, stranded and drained: what happened in
-// a drive since its last report. Seq counts a drive's reports from 1.
+// DriveReport says what happened in a drive since its last report. Seq counts a
+// drive's reports from 1; Orders is the Seq of the last order it had seen: a
+// drained report that missed one is not the last.
 type DriveReport struct {
 	Drive    int          `json:"drive"`
 	Seq      int          `json:"seq"`
+	Orders   int          `json:"orders"`
 	Settled  []Settlement `json:"settled,omitempty"`
 	Stranded []Stranding  `json:"stranded,omitempty"`
 	Friction []Friction   `json:"friction,omitempty"`
@@ -103,6 +103,7 @@ type PoolState struct {
 	Until   *time.Time `json:"until,omitempty"`
 	Running int        `json:"running"`
 	Max     int        `json:"max"`
+	Used    bool       `json:"used,omitempty"` // had a success in this run
 }
 
 // LevelStatus answers the status query of a drive.

@@ -77,17 +77,13 @@ const (
 	CommandReconcile = "reconcile"
 )
 
-// Internal signals.
+// Internal signals: one name per pair of workflows, so that messages to one
+// target keep their order and can be merged while one is on its way.
 const (
-	SignalSettled   = "settled"    // level → run
-	SignalStranded  = "stranded"   // level → run
-	SignalDrained   = "drained"    // level → run
-	SignalAdmit     = "admit"      // run → level
-	SignalSeal      = "seal"       // run → level
-	SignalStop      = "stop"       // run → level
-	SignalTickets   = "tickets"    // level → broker: reserve, withdraw and settle in one message
-	SignalGrants    = "grants"     // broker → level: granted, refused and pool states in one message
-	SignalPoolState = "pool-state" // broker → run
+	SignalReport  = "report"  // level → run: settled, stranded, drained
+	SignalOrder   = "order"   // run → level: admit, seal, stop, pools
+	SignalTickets = "tickets" // level → broker: reserve, withdraw, settle
+	SignalGrants  = "grants"  // broker → level: granted, refused, pool states
 )
 
 // Queries.
@@ -108,3 +104,25 @@ const (
 	AttributePool       = "MendflowPool"
 	AttributeOutcome    = "MendflowOutcome"
 )
+
+// Attribute is a search attribute and its type in the server's words.
+type Attribute struct {
+	Name string
+	Type string // Keyword | KeywordList | Datetime
+}
+
+// Attributes lists what `starter setup` and `starter dev` register.
+func Attributes() []Attribute {
+	return []Attribute{
+		{AttributeRun, "Keyword"},
+		{AttributeStatus, "Keyword"},
+		{AttributeRepository, "Keyword"},
+		{AttributeHold, "KeywordList"},
+		{AttributeResetAt, "Datetime"},
+		{AttributePool, "KeywordList"},
+		{AttributeOutcome, "Keyword"},
+	}
+}
+
+// RetentionDays is how long the server remembers closed runs; nothing that users need later depends on it.
+const RetentionDays = 30

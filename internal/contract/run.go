@@ -22,8 +22,8 @@ type RemediationInput struct {
 
 // Carried is what a run takes through continue-as-new: inline when small, else by reference.
 type Carried struct {
-	Inline []byte    `json:"inline,omitempty"`
-	State  *Artifact `json:"state,omitempty"`
+	Inline []byte     `json:"inline,omitempty"`
+	Parts  []Artifact `json:"parts,omitempty"`
 }
 
 // RemediationResult is how a run closed.

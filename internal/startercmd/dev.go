@@ -1,0 +1,227 @@
+package startercmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// devOptions are the flags of `starter dev`.
+type devOptions struct {
+	port, uiPort int
+	headless     bool
+	memory       bool
+	pools        string
+	slots        int
+}
+
+func (a *app) devCommand() *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run the embedded server, its Web UI and one worker in the foreground",
+		Long: "Run the embedded Temporal server, its Web UI and one worker on this machine, in the foreground.\n" +
+			"Runs and their history are kept in <state>/dev.db; Ctrl-C stops both programs and loses nothing.",
+		Example: "  starter dev --pools pools.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dev(cmd.Context(), o) },
+	}
+	cmd.Flags().IntVar(&o.port, "port", 7233, "port of the server; 0: a free one")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "port of the Web UI; 0: a free one")
+	cmd.Flags().BoolVar(&o.headless, "headless", false, "no Web UI")
+	cmd.Flags().BoolVar(&o.memory, "memory", false, "keep nothing after the end")
+	cmd.Flags().StringVar(&o.pools, "pools", "", "the worker's pools file (default: what each run's own pools file says)")
+	cmd.Flags().IntVar(&o.slots, "slots", 0, "attempts at once on this machine; 0: as many as the pools allow")
+	return cmd
+}
+
+// devReady is the ready line of the embedded server.
+type devReady struct {
+	Ready     bool   `json:"ready"`
+	Address   string `json:"address"`
+	UI        string `json:"ui"`
+	Namespace string `json:"namespace"`
+	DB        string `json:"db"`
+}
+
+// dev starts the server, then the worker, and stops the worker first.
+func (a *app) dev(ctx context.Context, o devOptions) error {
+	state, err := a.state()
+	if err != nil {
+		return err
+	}
+	server, ready, err := a.startServer(ctx, o, state)
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	worker, err := a.startWorker(o, state, ready)
+	if err != nil {
+		return err
+	}
+	defer worker.stop()
+	if err := a.sayReady(ready, state); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.Err, "stopping: the worker first, then the server")
+		return nil
+	case err := <-server.ended:
+		return fmt.Errorf("the server ended: %w", err)
+	case err := <-worker.ended:
+		return fmt.Errorf("the worker ended: %w", err)
+	}
+}
+
+func (a *app) sayReady(ready devReady, state string) error {
+	if a.json {
+		return json.NewEncoder(a.Out).Encode(ready)
+	}
+	kept := ready.DB
+	if kept == "" {
+		kept = "in memory only"
+	}
+	fmt.Fprintf(a.Out, "mendflow is up\n  server   %s (namespace %s)\n  web ui   %s\n  history  %s\n  state    %s\n"+
+		"start a run with: starter start --address %s --repo … --plan … --pools …\nstop with Ctrl-C\n",
+		ready.Address, ready.Namespace, orNone(ready.UI), kept, state, ready.Address)
+	return nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func (a *app) startServer(ctx context.Context, o devOptions, state string) (*child, devReady, error) {
+	var ready devReady
+	program, err := sibling("devserver")
+	if err != nil {
+		return nil, ready, err
+	}
+	args := []string{"--json", "--port", strconv.Itoa(o.port), "--ui-port", strconv.Itoa(o.uiPort)}
+	if a.connection.Namespace != "" {
+		args = append(args, "--namespace", a.connection.Namespace)
+	}
+	if !o.memory {
+		args = append(args, "--db", filepath.Join(state, "dev.db"))
+	}
+	if o.headless {
+		args = append(args, "--headless")
+	}
+	cmd := exec.Command(program, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, ready, fmt.Errorf("start server: %w", err)
+	}
+	cmd.Stderr = a.Err
+	server, err := startChild("server", cmd)
+	if err != nil {
+		return nil, ready, err
+	}
+	line := make(chan devReady, 1)
+	go func() {
+		defer close(line)
+		scanner := bufio.NewScanner(out)
+		for scanner.Scan() {
+			var r devReady
+			if json.Unmarshal(scanner.Bytes(), &r) == nil && r.Ready {
+				line <- r
+			}
+		}
+	}()
+	select {
+	case ready, ok := <-line:
+		if ok {
+			return server, ready, nil
+		}
+		err = <-server.ended
+		return nil, ready, &exitError{code: ExitError, err: fmt.Errorf("start server: %w", err)}
+	case <-ctx.Done():
+		server.stop()
+		return nil, ready, ctx.Err()
+	}
+}
+
+func (a *app) startWorker(o devOptions, state string, ready devReady) (*child, error) {
+	program, err := sibling("worker")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--address", ready.Address, "--namespace", ready.Namespace, "--state-dir", state, "--slots", strconv.Itoa(o.slots)}
+	if o.pools != "" {
+		args = append(args, "--pools", o.pools)
+	}
+	if a.artifacts != "" {
+		args = append(args, "--artifacts", a.artifacts)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = a.Err, a.Err
+	return startChild("worker", cmd)
+}
+
+// sibling finds a program of ours beside this one, else on the PATH.
+func sibling(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("find program %s: it is neither beside starter nor on the PATH: run `make build`", name)
+	}
+	return path, nil
+}
+
+// child is a program that dev keeps in the foreground.
+type child struct {
+	name  string
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// stopTimeout is how long a child may take to end before it is killed; a
+// worker interrupts its attempts and salvages their work in that time.
+const stopTimeout = 30 * time.Second
+
+func startChild(name string, cmd *exec.Cmd) (*child, error) {
+	ownGroup(cmd) // Ctrl-C reaches starter alone, which then stops them in order
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	c := &child{name: name, cmd: cmd, ended: make(chan error, 1)}
+	go func() {
+		err := cmd.Wait()
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
+		c.ended <- err
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// stop ends the child and waits for it.
+func (c *child) stop() {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-c.ended:
+	case <-time.After(stopTimeout):
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+	}
+}

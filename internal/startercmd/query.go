@@ -1,0 +1,108 @@
+package startercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"mendflow/internal/contract"
+)
+
+// queryTimeout bounds a question to a run: it is answered by a worker, and there may be none.
+const queryTimeout = 10 * time.Second
+
+// errNoWorker says that the server knows the run but nobody can answer for it.
+var errNoWorker = errors.New("no worker answers for the run: start one with `worker` or `starter dev`")
+
+// ask queries a run's workflow.
+func ask[T any](ctx context.Context, c client.Client, workflowID, query string, args ...any) (T, error) {
+	var answer T
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	value, err := c.QueryWorkflow(ctx, workflowID, "", query, args...)
+	if err != nil {
+		return answer, explainQuery(workflowID, err)
+	}
+	if err := value.Get(&answer); err != nil {
+		return answer, fmt.Errorf("read answer of %s: %w", workflowID, err)
+	}
+	return answer, nil
+}
+
+func explainQuery(workflowID string, err error) error {
+	var missing *serviceerror.NotFound
+	var noPoller *serviceerror.WorkflowNotReady
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("find %s: the server knows no such run: `starter runs` lists them", workflowID)
+	case errors.As(err, &noPoller), errors.Is(err, context.DeadlineExceeded):
+		return errNoWorker
+	}
+	var deadline *serviceerror.DeadlineExceeded
+	if errors.As(err, &deadline) {
+		return errNoWorker
+	}
+	return fmt.Errorf("ask %s: %w", workflowID, err)
+}
+
+// view returns the status of a run.
+func view(ctx context.Context, c client.Client, run string) (contract.RunView, error) {
+	return ask[contract.RunView](ctx, c, contract.RemediationID(run), contract.QueryStatus)
+}
+
+// nodeRows returns the whole node table, page by page.
+func nodeRows(ctx context.Context, c client.Client, run string) ([]contract.NodeRow, error) {
+	const page = 100
+	var rows []contract.NodeRow
+	for {
+		got, err := ask[[]contract.NodeRow](ctx, c, contract.RemediationID(run), contract.QueryNodes,
+			contract.NodesQuery{Offset: len(rows), Limit: page})
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+		if len(got) < page {
+			return rows, nil
+		}
+	}
+}
+
+// runningNodes returns the attempts under way, as the open drives tell them.
+func runningNodes(ctx context.Context, c client.Client, v contract.RunView) []contract.RunningNode {
+	var running []contract.RunningNode
+	for _, drive := range v.Drives {
+		status, err := ask[contract.LevelStatus](ctx, c, contract.LevelID(v.Run, drive), contract.QueryStatus)
+		if err != nil {
+			continue // it may have closed between the two questions
+		}
+		running = append(running, status.Running...)
+	}
+	return running
+}
+
+// outcomeOf reports how a closed run's workflow ended for the server, when no worker can be asked.
+func outcomeOf(status enumspb.WorkflowExecutionStatus) string {
+	switch status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		return "open"
+	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return "closed"
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return "terminated"
+	default:
+		return "failed"
+	}
+}
+
+// closedCode is the exit code for a run's last status.
+func closedCode(status contract.RunStatus) int {
+	if status == contract.RunCompleted {
+		return ExitDone
+	}
+	return ExitNotGreen
+}

@@ -1,0 +1,215 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"mendflow/internal/contract"
+	"mendflow/internal/dispatch"
+)
+
+// holderCheckEvery is how often a broker looks whether its holders still exist.
+// A terminated drive tells nobody; its slots come back by this.
+const holderCheckEvery = 2 * time.Minute
+
+// Broker grants the slots of one provider account across all runs. It is an
+// entity: started when somebody needs it, continued as new, never finished.
+func Broker(ctx workflow.Context, in contract.BrokerInput) error {
+	b := &broker{account: in.Account, machine: dispatch.NewBroker(in.Account), boxes: map[string]*outbox[contract.Grants]{}}
+	if len(in.Inline) > 0 {
+		if err := json.Unmarshal(in.Inline, b.machine); err != nil {
+			return fmt.Errorf("read carried state: %w", err)
+		}
+	}
+	if err := b.register(ctx); err != nil {
+		return err
+	}
+	return b.run(ctx)
+}
+
+type broker struct {
+	account string
+	machine *dispatch.Broker
+	inbox   inbox
+	boxes   map[string]*outbox[contract.Grants]
+	order   []string // holders that have an outbox, in order of their first push
+	gone    []string // holders that could not be reached
+	alarm   alarm
+	checked time.Time
+	dirty   bool
+}
+
+func (b *broker) register(ctx workflow.Context) error {
+	b.inbox.on(ctx, contract.SignalTickets, func(p *commonpb.Payload) {
+		message, err := decode[contract.Tickets](p)
+		if err != nil || message.Holder == "" {
+			workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.SignalTickets, "error", err)
+			return
+		}
+		b.push(ctx, b.machine.Apply(message, workflow.Now(ctx)))
+	})
+	b.inbox.on(ctx, contract.CommandReopen, func(p *commonpb.Payload) {
+		if order, ok := decodeOperator(p); ok {
+			b.push(ctx, b.machine.Reopen(order.Model, workflow.Now(ctx)))
+		}
+	})
+	if err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (contract.BrokerStatus, error) {
+		return b.machine.Status(), nil
+	}); err != nil {
+		return fmt.Errorf("register query: %w", err)
+	}
+	err := workflow.SetUpdateHandler(ctx, contract.CommandReopen, func(ctx workflow.Context, order contract.Operator) (contract.BrokerStatus, error) {
+		b.push(ctx, b.machine.Reopen(order.Model, workflow.Now(ctx)))
+		b.dirty = true
+		return b.machine.Status(), nil
+	})
+	if err != nil {
+		return fmt.Errorf("register update: %w", err)
+	}
+	return nil
+}
+
+func (b *broker) run(ctx workflow.Context) error {
+	for {
+		b.dirty = false
+		b.inbox.drain()
+		now := workflow.Now(ctx)
+		for _, holder := range b.gone {
+			b.push(ctx, b.machine.HolderGone(holder, now))
+		}
+		b.gone = nil
+		if b.alarm.ring() {
+			b.push(ctx, b.machine.Tick(now))
+			b.checkHolders(ctx, now)
+		}
+		b.describe(ctx)
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.quiet() {
+			if workflow.AllHandlersFinished(ctx) && !b.inbox.pending() {
+				return b.continueAsNew(ctx)
+			}
+		}
+		b.alarm.set(ctx, b.wake(now), "next window or check of "+b.account)
+		if err := wait(ctx, &b.alarm, func() bool { return b.dirty || b.inbox.pending() || len(b.gone) > 0 }); err != nil {
+			return err
+		}
+	}
+}
+
+// wake is the next instant at which something can change by itself.
+func (b *broker) wake(now time.Time) time.Time {
+	at := b.machine.Wake()
+	if len(b.machine.Holders()) > 0 {
+		if b.checked.IsZero() {
+			b.checked = now
+		}
+		if check := b.checked.Add(holderCheckEvery); at.IsZero() || check.Before(at) {
+			at = check
+		}
+	} else {
+		b.checked = time.Time{}
+	}
+	return at
+}
+
+// push sends what the machine decided, one message in flight per holder.
+func (b *broker) push(ctx workflow.Context, pushes []dispatch.Push) {
+	for _, p := range pushes {
+		box, ok := b.boxes[p.Holder]
+		if !ok {
+			box = &outbox[contract.Grants]{
+				target: p.Holder, signal: contract.SignalGrants, merge: mergeGrants,
+				lost: func(_ workflow.Context, m contract.Grants, _ error) { b.gone = append(b.gone, p.Holder) },
+			}
+			b.boxes[p.Holder] = box
+			b.order = append(b.order, p.Holder)
+		}
+		box.send(ctx, p.Grants)
+	}
+}
+
+func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
+	older.Seq = newer.Seq
+	older.Granted = append(older.Granted, newer.Granted...)
+	older.Refused = append(older.Refused, newer.Refused...)
+	if newer.States != nil {
+		older.States = newer.States
+	}
+	return older, true
+}
+
+// quiet reports whether nothing is on its way, and forgets outboxes of holders that left.
+func (b *broker) quiet() bool {
+	held := b.machine.Holders()
+	b.order = slices.DeleteFunc(b.order, func(holder string) bool {
+		if slices.Contains(held, holder) || !b.boxes[holder].idle() {
+			return false
+		}
+		delete(b.boxes, holder)
+		return true
+	})
+	for _, holder := range b.order {
+		if !b.boxes[holder].idle() {
+			return false
+		}
+	}
+	return true
+}
+
+// checkHolders asks the server about every holder, at most every holderCheckEvery.
+func (b *broker) checkHolders(ctx workflow.Context, now time.Time) {
+	if b.checked.IsZero() || now.Before(b.checked.Add(holderCheckEvery)) {
+		return
+	}
+	b.checked = now
+	holders := b.machine.Holders()
+	if len(holders) == 0 {
+		return
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		var closed []string
+		actx := withLightOptions(ctx, "look for vanished holders of "+b.account)
+		if err := workflow.ExecuteActivity(actx, service.ClosedWorkflows, holders).Get(ctx, &closed); err != nil {
+			workflow.GetLogger(ctx).Warn("check holders", "error", err)
+			return
+		}
+		b.gone = append(b.gone, closed...)
+	})
+}
+
+func (b *broker) continueAsNew(ctx workflow.Context) error {
+	data, err := json.Marshal(b.machine)
+	if err != nil {
+		return fmt.Errorf("write carried state: %w", err)
+	}
+	return workflow.NewContinueAsNewError(ctx, contract.WorkflowBroker, contract.BrokerInput{Account: b.account, Inline: data})
+}
+
+// describe shows the account in the Web UI.
+func (b *broker) describe(ctx workflow.Context) {
+	s := b.machine.Status()
+	var text strings.Builder
+	fmt.Fprintf(&text, "**account %s**: %d of %d slots in use, %d waiting\n", s.Account, s.Running, s.Max, s.Waiting)
+	for _, state := range s.States {
+		fmt.Fprintf(&text, "\n- %s %s: %s", orAll(state.Model), state.State, state.Reason)
+		if state.Until != nil {
+			fmt.Fprintf(&text, ", until %s", state.Until.UTC().Format(time.RFC3339))
+		}
+		if state.State != "live" {
+			fmt.Fprintf(&text, "; end it with `starter pools reopen %s`", s.Account)
+		}
+	}
+	workflow.SetCurrentDetails(ctx, text.String())
+}
+
+func orAll(model string) string {
+	if model == "" {
+		return "all models"
+	}
+	return "model " + model
+}

@@ -1,0 +1,140 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"mendflow/internal/contract"
+	"mendflow/internal/dispatch"
+	"mendflow/internal/run"
+)
+
+// partSize bounds one stored part of a run's state; base64 in a payload adds a third.
+const partSize = 40 << 10
+
+// inlineSize is how much state may travel in the input of the next execution.
+const inlineSize = 40 << 10
+
+// carriedState is everything that outlives continue-as-new.
+type carriedState struct {
+	Stage    stage                  `json:"stage"`
+	Status   contract.RunStatus     `json:"status"`
+	Reason   string                 `json:"reason,omitempty"`
+	Opened   contract.OpenRunResult `json:"opened"`
+	Front    *dispatch.Frontier     `json:"front"`
+	Holds    *run.Holds             `json:"holds"`
+	Friction *run.FrictionBook      `json:"friction"`
+	Drives   []*drive               `json:"drives,omitempty"`
+	Launched int                    `json:"launched"`
+	Pools    []contract.PoolState   `json:"pools"`
+	Used     []bool                 `json:"used"`
+	Usage    contract.UsageView     `json:"usage"`
+	Base     *contract.GateEnd      `json:"base,omitempty"`
+	Gate     *contract.GateEnd      `json:"gate,omitempty"`
+	Round    int                    `json:"round,omitempty"`
+	Pause    *contract.StopMode     `json:"pause,omitempty"`
+	Cancel   bool                   `json:"cancel,omitempty"`
+	Events   []contract.Event       `json:"events,omitempty"`
+	Started  contract.Event         `json:"started"`
+}
+
+// mayContinue reports whether this is a good moment to continue as new: the
+// server suggests it, nothing is on its way, every handler is done.
+func (r *remediation) mayContinue(ctx workflow.Context) bool {
+	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() || r.front == nil || r.work != nil || r.baseline != nil {
+		return false
+	}
+	for _, d := range r.drives {
+		if !d.box.idle() {
+			return false
+		}
+	}
+	return workflow.AllHandlersFinished(ctx) && !r.inbox.pending()
+}
+
+// continueAsNew returns nil when something arrived while the state was being
+// stored: the loop takes that first and tries again.
+func (r *remediation) continueAsNew(ctx workflow.Context) error {
+	state := carriedState{
+		Stage: r.stage, Status: r.status, Reason: r.reason, Opened: r.opened, Front: r.front,
+		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
+		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Base: r.base, Gate: r.gate, Round: r.round,
+		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
+	}
+	data, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("write carried state: %w", err)
+	}
+	next := r.in
+	next.Carried = &contract.Carried{}
+	if len(data) <= inlineSize {
+		next.Carried.Inline = data
+	} else if next.Carried.Parts, err = r.store(ctx, "carried", data); err != nil {
+		return fmt.Errorf("store carried state: %w", err)
+	}
+	if r.dirty || !r.mayContinue(ctx) {
+		return nil
+	}
+	return workflow.NewContinueAsNewError(ctx, contract.WorkflowRemediation, next)
+}
+
+// restore reads what the execution before this one carried over.
+func (r *remediation) restore(ctx workflow.Context) error {
+	if r.in.Carried == nil {
+		return nil
+	}
+	data := r.in.Carried.Inline
+	for _, part := range r.in.Carried.Parts {
+		var bytes []byte
+		if err := workflow.ExecuteActivity(withLightOptions(ctx, "load carried state"), artifact.LoadState, part).Get(ctx, &bytes); err != nil {
+			return fmt.Errorf("load carried state: %w", err)
+		}
+		data = append(data, bytes...)
+	}
+	state := carriedState{Front: dispatch.NewFrontier(nil, dispatch.FrontierOptions{}), Holds: r.holds, Friction: r.friction}
+	if err := json.Unmarshal(data, &state); err != nil {
+		return fmt.Errorf("read carried state: %w", err)
+	}
+	r.stage, r.status, r.reason, r.opened, r.front = state.Stage, state.Status, state.Reason, state.Opened, state.Front
+	r.holds, r.friction, r.drives, r.launched = state.Holds, state.Friction, state.Drives, state.Launched
+	r.pools.states, r.pools.seen, r.usage = state.Pools, state.Used, state.Usage
+	r.base, r.gate, r.round, r.pause, r.cancel = state.Base, state.Gate, state.Round, state.Pause, state.Cancel
+	r.events, r.start = state.Events, state.Started.At
+	for _, d := range r.drives {
+		r.connect(d)
+	}
+	r.in.Carried = nil
+	return nil
+}
+
+// store puts data into the artifact store in parts that fit into payloads.
+func (r *remediation) store(ctx workflow.Context, name string, data []byte) ([]contract.Artifact, error) {
+	var parts []contract.Artifact
+	for i := 0; len(data) > 0; i++ {
+		n := min(len(data), partSize)
+		var part contract.Artifact
+		in := contract.StateInput{Run: r.in.Run, Name: fmt.Sprintf("%s-%03d", name, i), Data: data[:n]}
+		if err := workflow.ExecuteActivity(withLightOptions(ctx, "store "+in.Name), artifact.SaveState, in).Get(ctx, &part); err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+		data = data[n:]
+	}
+	return parts, nil
+}
+
+// record is what the report is made of.
+func (r *remediation) record(ctx workflow.Context) []byte {
+	rec := contract.RunRecord{View: r.view(workflow.Now(ctx)), Dispositions: r.opened.Dropped, Baseline: r.base, Gate: r.gate}
+	if r.front != nil {
+		rec.Nodes = r.front.Nodes(0, r.front.Progress().Total)
+		rec.Items = r.front.Items()
+	}
+	data, err := json.Marshal(rec)
+	if err != nil { // plain values always marshal
+		panic(fmt.Sprintf("marshal run record: %v", err))
+	}
+	return data
+}

@@ -1,0 +1,214 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"mendflow/internal/contract"
+)
+
+// register makes every handler known before the first blocking call.
+func (r *remediation) register(ctx workflow.Context) error {
+	r.inbox.on(ctx, contract.SignalReport, func(p *commonpb.Payload) { r.takeReport(ctx, p) })
+	for _, command := range []struct {
+		name string
+		obey func(workflow.Context, contract.Operator) contract.OperatorAnswer
+	}{
+		{contract.CommandPause, r.orderPause},
+		{contract.CommandResume, r.orderResume},
+		{contract.CommandCancel, r.orderCancel},
+	} {
+		r.inbox.on(ctx, command.name, func(p *commonpb.Payload) {
+			order, ok := decodeOperator(p)
+			if !ok {
+				r.friction.Add(contract.Friction{
+					Type: contract.FrictionBadMessage, Discriminator: command.name, Severity: "warning",
+					Note: fmt.Sprintf("a %s signal could not be read: send no payload, a JSON string or a JSON object", command.name),
+				})
+				return
+			}
+			command.obey(ctx, order)
+		})
+		err := workflow.SetUpdateHandlerWithOptions(ctx, command.name,
+			func(ctx workflow.Context, order contract.Operator) (contract.OperatorAnswer, error) {
+				answer := command.obey(ctx, order)
+				r.dirty = true
+				return answer, nil
+			},
+			workflow.UpdateHandlerOptions{Validator: r.refuseClosed})
+		if err != nil {
+			return fmt.Errorf("register %s: %w", command.name, err)
+		}
+	}
+	return r.registerQueries(ctx)
+}
+
+func (r *remediation) registerQueries(ctx workflow.Context) error {
+	handlers := []struct {
+		name   string
+		answer any
+	}{
+		{contract.QueryStatus, func() (contract.RunView, error) { return r.view(workflow.Now(ctx)), nil }},
+		{contract.QueryNodes, func(q contract.NodesQuery) ([]contract.NodeRow, error) {
+			if r.front == nil {
+				return []contract.NodeRow{}, nil
+			}
+			return r.front.Nodes(q.Offset, q.Limit), nil
+		}},
+		{contract.QueryExplain, func(node string) (contract.NodeView, error) {
+			if r.front != nil {
+				if v, ok := r.front.Explain(node, workflow.Now(ctx)); ok {
+					return v, nil
+				}
+			}
+			return contract.NodeView{}, fmt.Errorf("explain %s: the run has no such node", node)
+		}},
+	}
+	for _, h := range handlers {
+		if err := workflow.SetQueryHandler(ctx, h.name, h.answer); err != nil {
+			return fmt.Errorf("register query %s: %w", h.name, err)
+		}
+	}
+	return nil
+}
+
+// refuseClosed rejects orders that come too late, before they are recorded.
+func (r *remediation) refuseClosed(contract.Operator) error {
+	if r.stage == stageClose || r.stage == stageDone {
+		return fmt.Errorf("the run is closing as %s: nothing can be changed any more", r.status)
+	}
+	return nil
+}
+
+func (r *remediation) held() bool { return len(r.holds.List()) > 0 }
+
+// hold places a hold and tells it.
+func (r *remediation) hold(ctx workflow.Context, kind contract.HoldKind, reason, by string, until *time.Time) {
+	r.holds.Place(contract.Hold{Kind: kind, Reason: reason, By: by, Since: workflow.Now(ctx), Until: until})
+	r.event(ctx, "held (%s): %s", kind, reason)
+	r.dirty = true
+}
+
+// orderPause places the operator's hold; a second pause may turn finish into interrupt.
+func (r *remediation) orderPause(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	mode := contract.StopInterrupt
+	if order.Finish {
+		mode = contract.StopFinish
+	}
+	done := "paused by an operator; running attempts are stopped and their work is kept"
+	if order.Finish {
+		done = "paused by an operator; running attempts go to their end, nothing starts"
+	}
+	if r.pause == nil || *r.pause != contract.StopInterrupt {
+		r.pause = &mode
+	}
+	reason := order.Reason
+	if reason == "" {
+		reason = "paused by an operator"
+	}
+	r.hold(ctx, contract.HoldOperator, reason, order.By, nil)
+	r.obeyHolds(ctx)
+	return r.answer(done)
+}
+
+// orderResume lifts what an operator may lift.
+func (r *remediation) orderResume(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	lifted := r.holds.Resume(order.Now)
+	var done []string
+	for _, kind := range lifted {
+		done = append(done, fmt.Sprintf("lifted the hold %s", kind))
+		r.lifted(ctx, kind)
+	}
+	if len(lifted) == 0 {
+		done = append(done, "nothing to lift")
+	}
+	return r.answer(done...)
+}
+
+// lifted follows the end of a hold.
+func (r *remediation) lifted(ctx workflow.Context, kind contract.HoldKind) {
+	r.event(ctx, "the hold %s is lifted", kind)
+	r.dirty = true
+	switch kind {
+	case contract.HoldOperator:
+		r.pause = nil
+	case contract.HoldQuota:
+		if r.front != nil {
+			r.front.Rearm(contract.StrandQuotaPaused, contract.StrandNoCapablePool, contract.StrandEmptyPool)
+		}
+	case contract.HoldGate:
+		if r.stage == stageBaseline {
+			r.base = nil // measured again
+		}
+	}
+}
+
+// orderCancel ends the run; giving the order twice changes nothing.
+func (r *remediation) orderCancel(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	if r.cancel {
+		return r.answer("the run is being cancelled already")
+	}
+	r.cancel = true
+	r.reason = order.Reason
+	if r.reason == "" {
+		r.reason = "cancelled by an operator"
+	}
+	r.event(ctx, "cancel: %s", r.reason)
+	r.obeyHolds(ctx)
+	r.dirty = true
+	return r.answer("cancelled; running attempts are stopped, branch, salvage and report stay")
+}
+
+func (r *remediation) answer(done ...string) contract.OperatorAnswer {
+	return contract.OperatorAnswer{Status: r.status, Done: done, Holds: r.holdRows()}
+}
+
+// obeyHolds stops what must not go on: drives and the interruptible job.
+func (r *remediation) obeyHolds(ctx workflow.Context) {
+	if hold, ok := r.holds.Get(contract.HoldQuota); ok && hold.Until != nil && !workflow.Now(ctx).Before(*hold.Until) {
+		if r.holds.Lift(contract.HoldQuota) {
+			r.lifted(ctx, contract.HoldQuota)
+		}
+	}
+	switch {
+	case r.cancel:
+		r.stopDrives(ctx, contract.StopCancel)
+		r.stopJob(r.baseline)
+	case r.pause != nil:
+		r.stopDrives(ctx, *r.pause)
+		if r.stage == stageImplement && len(r.drives) > 0 || r.work != nil {
+			r.setStatus(contract.RunPausing)
+		}
+	default:
+		return
+	}
+	if r.work != nil && r.work.interruptible && (r.cancel || *r.pause == contract.StopInterrupt) {
+		r.stopJob(r.work)
+	}
+}
+
+func (r *remediation) stopJob(j *job) {
+	if j != nil && !j.done {
+		j.cancel()
+	}
+}
+
+// stopDrives tells every drive to end, once per mode.
+func (r *remediation) stopDrives(ctx workflow.Context, mode contract.StopMode) {
+	for _, d := range r.drives {
+		if d.Stop == mode || d.Stop == contract.StopCancel {
+			continue
+		}
+		d.Stop = mode
+		r.order(ctx, d, contract.DriveOrder{Stop: mode})
+	}
+}
+
+// stoppedByUs reports whether a job ended because a hold or a cancel stopped it.
+func (r *remediation) stoppedByUs(err error) bool {
+	return temporal.IsCanceledError(err)
+}
