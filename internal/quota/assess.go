@@ -1,0 +1,201 @@
+package quota
+
+import "slices"
+
+// finding is what one statement means.
+type finding struct {
+	outcome Outcome
+	rule    string
+	rank    sense // smaller wins among statements
+	model   bool
+	reset   *stamp
+	source  resetSource
+	text    string // evidence
+}
+
+// resetSource orders the places where a reset was stated; smaller wins.
+type resetSource uint8
+
+const (
+	fromField resetSource = iota
+	fromHeader
+	fromText
+	fromOwn
+	noReset
+)
+
+// reading is one message, cut into tokens, with the phrases found in it.
+type reading struct {
+	parser
+	hits  []hit
+	plain bool // text of a channel that others write to as well
+}
+
+func (c calendar) readText(s string) reading {
+	r := reading{parser: parser{calendar: c, src: clean(s)}}
+	r.toks = tokenize(r.src)
+	r.hits = r.meant(refusals.find(r.toks))
+	return r
+}
+
+// meant drops hits that the text takes back: limits of the program itself,
+// warnings, and shares below 100 %.
+func (r *reading) meant(hits []hit) []hit {
+	var own, warn []hit
+	for _, h := range hits {
+		switch h.sense {
+		case ownLimit:
+			own = append(own, h)
+		case warning:
+			warn = append(warn, h)
+		}
+	}
+	return slices.DeleteFunc(hits, func(h hit) bool {
+		switch h.sense {
+		case limited, quotaWord, spendCap:
+			return overlaps(own, h) || r.warned(warn, h) || r.partlyUsed(h)
+		case size:
+			return false
+		case warning:
+			return true
+		}
+		return false
+	})
+}
+
+func overlaps(others []hit, h hit) bool {
+	for _, o := range others {
+		if o.from < h.to && h.from < o.to {
+			return true
+		}
+	}
+	return false
+}
+
+// warned tells whether a warning stands shortly before the hit, in the same
+// sentence.
+func (r *reading) warned(warnings []hit, h hit) bool {
+	for _, w := range warnings {
+		if w.from >= h.to || h.from-w.to > 8 {
+			continue
+		}
+		stopped := false
+		for i := w.to - 1; i < h.from && i >= 0; i++ {
+			stopped = stopped || r.toks[i].stop || i > w.to-1 && r.toks[i].line && r.opens(i)
+		}
+		if !stopped {
+			return true
+		}
+	}
+	return false
+}
+
+// partlyUsed tells whether the sentence of the hit gives a share below 100 %.
+func (r *reading) partlyUsed(h hit) bool {
+	from, to := r.sentence(h)
+	for i := from; i+1 < to; i++ {
+		if r.toks[i].kind == num && r.toks[i+1].is("%") && !r.toks[i+1].space {
+			n, _ := r.number(i, 3)
+			if prev := r.tok(i - 1); !prev.is(".") || prev.space {
+				return n < 100
+			}
+		}
+	}
+	return false
+}
+
+// sentence gives the tokens of the sentence around a hit.
+func (r *reading) sentence(h hit) (from, to int) {
+	from, to = h.from, h.to
+	for from > 0 && h.from-from < 60 && !r.toks[from-1].stop && !(r.toks[from].line && r.opens(from)) {
+		from--
+	}
+	for to < len(r.toks) && to-h.to < 60 && !r.toks[to-1].stop && !(r.toks[to].line && r.opens(to)) {
+		to++
+	}
+	return from, to
+}
+
+// opens tells whether the line that starts with token i looks like the start
+// of a sentence and not like the rest of a wrapped one.
+func (r *reading) opens(i int) bool {
+	t := r.tok(i)
+	if t.kind == punct {
+		return !t.is("(") && !t.is("·")
+	}
+	c := r.src[t.from]
+	return c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+func (r *reading) of(s sense) []hit {
+	var out []hit
+	for _, h := range r.hits {
+		if h.sense == s {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// statement is something that the provider said.
+type statement struct {
+	facts
+	readings []reading
+	spoken   []hit // hits of the codes
+	retry    bool  // the program was going to try again
+	line     string
+	headers  headerSet
+}
+
+func (c calendar) statement(f facts, line string) statement {
+	s := statement{facts: f, line: line}
+	for _, t := range f.texts {
+		r := c.readText(t)
+		s.statuses = append(s.statuses, r.statuses()...)
+		s.readings = append(s.readings, r)
+	}
+	for _, code := range f.codes {
+		toks := tokenize(clean(code))
+		s.spoken = append(s.spoken, refusals.find(toks)...)
+		s.spoken = append(s.spoken, codesOnly.find(toks)...)
+	}
+	return s
+}
+
+// code gives the rule of a code with the given sense.
+func (s *statement) code(want sense) (string, bool) {
+	for _, h := range s.spoken {
+		if h.sense == want {
+			return "field:" + h.name, true
+		}
+	}
+	return "", false
+}
+
+// says gives the rule of a phrase with the given sense.
+func (s *statement) says(want sense) (string, bool) {
+	for i := range s.readings {
+		for _, h := range s.readings[i].hits {
+			if h.sense == want {
+				return "text:" + h.name, true
+			}
+		}
+	}
+	return "", false
+}
+
+func (s *statement) either(want sense) (string, bool) {
+	if rule, ok := s.code(want); ok {
+		return rule, true
+	}
+	return s.says(want)
+}
+
+func (s *statement) status(codes ...int) bool {
+	for _, c := range codes {
+		if slices.Contains(s.statuses, c) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+package quota
+
+import (
+	"strings"
+	"time"
+)
+
+// headerSet is what the headers of a response state.
+type headerSet struct {
+	waits   []wait
+	windows []window
+}
+
+// Classify says how a launch ended. It is pure and total: any input gives a
+// verdict, and the cost is proportional to the text.
+func Classify(l Launch) Verdict {
+	if l.HasResult {
+		return verdict(Success, "result")
+	}
+	c := l.calendar()
+	if v, ok := l.Patterns.apply(c, l); ok {
+		return v
+	}
+	h := &hearing{calendar: c}
+	h.failed = l.ExitCode == nil || *l.ExitCode != 0
+	h.stdout = l.Channel != Stderr && l.Channel != HTTP
+	if l.Channel == HTTP {
+		h.body(l.Text, l.HTTPStatus, l.Headers)
+	} else {
+		h.listen(l.Text)
+		h.hearPlain()
+	}
+	return h.decide(l)
+}
+
+func (l Launch) calendar() calendar {
+	c := calendar{observed: l.ObservedAt.UTC(), local: l.LocalZone, lookup: l.Zone}
+	if c.local == nil {
+		c.local = time.UTC
+	}
+	c.dated = c.local
+	switch strings.ToLower(l.Provider) {
+	case "glm", "zhipu", "zai", "z.ai", "bigmodel":
+		c.dated = beijing
+	}
+	return c
+}
+
+// beijing is the zone of GLM's times, which name none.
+var beijing = time.FixedZone("UTC+8", 8*60*60)
+
+func verdict(o Outcome, rule string) Verdict {
+	v := Verdict{Outcome: o, ResetPrecision: None, Scope: ScopeNone, Hard: o.Hard(), Rule: rule}
+	switch o {
+	case CreditExhausted, AuthFailed, RateLimited:
+		v.Scope = ScopeAccount
+	case ModelUnavailable:
+		v.Scope = ScopeModel
+	}
+	return v
+}
+
+// decide picks the statement that explains the end, and the best reset among
+// those that agree with it.
+func (h *hearing) decide(l Launch) Verdict {
+	findings := make([]finding, 0, len(h.said)+1)
+	for i := range h.said {
+		findings = append(findings, h.finding(&h.said[i].statement))
+	}
+	if f, ok := h.rejected(); ok {
+		findings = append(findings, f)
+	}
+	best := -1
+	for i, f := range findings {
+		if f.rule != "" && (best < 0 || f.rank < findings[best].rank) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return h.unexplained(l, findings)
+	}
+	chosen := findings[best]
+	v := verdict(chosen.outcome, chosen.rule)
+	v.Evidence = chosen.text
+	for _, f := range findings {
+		if f.outcome != chosen.outcome || f.rule == "" {
+			continue
+		}
+		if f.model && (v.Outcome == RateLimited || v.Outcome == Overloaded) {
+			v.Scope = ScopeModel
+		}
+		if f.reset == nil {
+			continue
+		}
+		if chosen.reset == nil || f.source < chosen.source {
+			chosen.reset, chosen.source = f.reset, f.source
+		}
+	}
+	if chosen.reset != nil {
+		at := chosen.reset.at.UTC()
+		v.ResetAt, v.ResetPrecision = &at, chosen.reset.unit
+	}
+	return v
+}
+
+// unexplained is the verdict where nobody named a cause: the program was
+// killed at its deadline in silence, or it failed for another reason.
+func (h *hearing) unexplained(l Launch, findings []finding) Verdict {
+	evidence := ""
+	if len(findings) > 0 {
+		evidence = findings[len(findings)-1].text
+	}
+	silent := len(findings) == 0
+	switch {
+	case l.Channel == HTTP && l.HTTPStatus == nil && len(strings.TrimSpace(string(ends(l.Text)))) == 0,
+		l.Channel != HTTP && l.ExitCode == nil && silent:
+		return verdict(Timeout, "deadline")
+	}
+	v := verdict(Error, "exit")
+	v.Evidence = evidence
+	return v
+}
+
+// rejected gives the finding of windows that events reported as rejected.
+func (h *hearing) rejected() (finding, bool) {
+	var ws []window
+	for _, name := range h.order {
+		if w := h.windows[name]; w.verdict == exhausted {
+			ws = append(ws, w)
+		}
+	}
+	if len(ws) == 0 {
+		return finding{}, false
+	}
+	f := finding{outcome: RateLimited, rule: "field:window-rejected", rank: limited, text: ws[0].name}
+	if s, model, ok := latest(ws, exhausted); ok {
+		f.reset, f.source, f.model = &s, fromField, model
+	} else {
+		f.model = ws[len(ws)-1].model
+	}
+	return f, true
+}
+
+// finding judges a statement and reads its reset.
+func (h *hearing) finding(s *statement) finding {
+	var f finding
+	f.outcome, f.rule, f.rank = s.judge()
+	f.text = s.line
+	if f.outcome != RateLimited && f.outcome != Overloaded {
+		return f
+	}
+	f.model = s.model || s.codesNameModel()
+	for i := range s.readings {
+		r := &s.readings[i]
+		f.model = f.model || r.namesModel(append(r.of(limited), r.of(busy)...))
+	}
+	f.reset, f.source = s.reset(f.outcome)
+	return f
+}
+
+func (s *statement) codesNameModel() bool {
+	for _, code := range s.codes {
+		if familyIn(keyWords(code)) {
+			return true
+		}
+	}
+	return false
+}
+
+// reset picks the reset of a statement: fields, then headers, then text, then
+// the program's own back-off, which says something only about a limit.
+func (s *statement) reset(o Outcome) (*stamp, resetSource) {
+	if st, ok := fieldReset(s.waits, s.facts.windows); ok {
+		return &st, fromField
+	}
+	if st, ok := fieldReset(s.headers.waits, s.headers.windows); ok {
+		return &st, fromHeader
+	}
+	for i := range s.readings {
+		r := &s.readings[i]
+		all := r.allResets()
+		if o == Overloaded {
+			all = withoutOwn(all)
+		}
+		limits := r.of(limited)
+		best, ok := pick(all, limits)
+		if ok {
+			source := fromText
+			if best.sense == anchorOwn {
+				source = fromOwn
+			}
+			return &best.stamp, source
+		}
+		if best.bad {
+			return nil, noReset
+		}
+	}
+	if o == RateLimited {
+		for _, w := range s.waits {
+			if w.own {
+				return &w.stamp, fromOwn
+			}
+		}
+	}
+	return nil, noReset
+}
+
+func withoutOwn(all []found) []found {
+	var out []found
+	for _, f := range all {
+		if f.sense != anchorOwn {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// fieldReset picks among structured resets: the wait that the provider asks
+// for, relative before absolute, then the exhausted windows, then windows of
+// which nothing but the reset is known.
+func fieldReset(waits []wait, windows []window) (stamp, bool) {
+	var best *wait
+	for i := range waits {
+		w := &waits[i]
+		if w.own {
+			continue
+		}
+		if best == nil || w.relative && !best.relative ||
+			w.relative == best.relative && (w.fine && !best.fine || w.fine == best.fine && w.at.After(best.at)) {
+			best = w
+		}
+	}
+	if best != nil {
+		return best.stamp, true
+	}
+	for _, state := range []windowState{exhausted, unknownState} {
+		if s, _, ok := latest(windows, state); ok {
+			return s, true
+		}
+	}
+	return stamp{}, false
+}

@@ -1,0 +1,44 @@
+package quota
+
+// prose holds words that speak about a message instead of being one. They
+// count only before the phrase, in its sentence.
+var prose = set("when", "if", "once", "whenever", "unless", "whether", "i", "i'll", "i've", "i'm", "we", "we've",
+	"we'll", "let", "let's", "tests", "testing", "expected", "expects", "expect", "want", "got", "assert", "asserts",
+	"parser", "regex", "string", "should", "must", "function", "returns", "handle", "handles", "handling", "simulate",
+	"simulates", "mock", "docs", "documentation", "readme", "todo", "fix", "fixes", "fixed", "bug", "example",
+	"comment", "implement", "implemented", "implements", "added", "banner", "case", "cases", "quote", "quotes",
+	"says", "said", "that", "which", "retries", "where", "how", "why", "so", "because", "fixture", "grep", "match", "matches")
+
+// doubted tells whether plain text only speaks about the phrase: it stands in
+// quotes or behind words of prose.
+func (r *reading) doubted(h hit) bool {
+	if !r.plain {
+		return false
+	}
+	from, _ := r.sentence(h)
+	for i := from; i < h.from; i++ {
+		if t := r.toks[i]; t.kind == word && prose[t.text] {
+			return true
+		}
+	}
+	return r.quoted(from, h.from)
+}
+
+// quoted tells whether a quote opens between the start of the sentence and the
+// phrase. The value of a field (message="…", "error": "…") is no quotation.
+func (r *reading) quoted(from, to int) bool {
+	open, field := "", false
+	for i := from; i < to; i++ {
+		t := r.toks[i]
+		switch {
+		case !t.is(`"`) && !t.is("`"):
+		case open == t.text:
+			open = ""
+		case open == "":
+			open = t.text
+			prev := r.tok(i - 1)
+			field = i == from || prev.is("=") || prev.is(":") || prev.is("{") || prev.is(",") || prev.is("(")
+		}
+	}
+	return open != "" && !field
+}

@@ -1,0 +1,182 @@
+package quota
+
+import (
+	"strings"
+	"unicode"
+)
+
+// plainText keeps the lines of plain text in which a provider may speak.
+type plainText struct {
+	lines []string
+	diff  bool // inside a diff
+	fence bool // inside a code block of Markdown
+	log   bool // every line starts with a logger's timestamp
+	seen  bool // a first line with text was seen
+}
+
+// mark notes that something else stood between two lines.
+func (p *plainText) mark() {
+	if n := len(p.lines); n > 0 && p.lines[n-1] != "" {
+		p.lines = append(p.lines, "")
+	}
+}
+
+// add takes up one line.
+func (p *plainText) add(raw []byte) {
+	for line := range strings.SplitSeq(clean(string(raw)), "\n") {
+		p.addLine(strings.TrimRight(line, " \t"))
+	}
+}
+
+func (p *plainText) addLine(line string) {
+	if !p.seen && strings.TrimSpace(line) != "" {
+		p.seen = true
+		p.log = logPrefix(line) > 0
+	}
+	if p.log {
+		line = line[logPrefix(line):]
+	}
+	if p.noise(line) {
+		p.mark()
+		return
+	}
+	p.lines = append(p.lines, line)
+}
+
+// noise tells whether a line is a diff, source code, test or tool output, a
+// quotation or a log of something else.
+func (p *plainText) noise(line string) bool {
+	body := strings.TrimSpace(line)
+	if strings.HasPrefix(body, "```") || strings.HasPrefix(body, "~~~") {
+		p.fence = !p.fence
+		return true
+	}
+	if p.fence {
+		return true
+	}
+	if p.inDiff(line) {
+		return true
+	}
+	for _, prefix := range noisePrefixes {
+		if strings.HasPrefix(body, prefix) {
+			return true
+		}
+	}
+	if level := logLevel(body); level == "info" || level == "debug" || level == "trace" {
+		return true
+	}
+	return sourcePosition(body) || sourceCode(body)
+}
+
+func (p *plainText) inDiff(line string) bool {
+	for _, start := range []string{"diff --git ", "@@ ", "--- a/", "+++ b/", "--- /dev/null", "+++ ", "Index: "} {
+		if strings.HasPrefix(line, start) {
+			p.diff = true
+			return true
+		}
+	}
+	if strings.HasPrefix(line, "+") {
+		return true
+	}
+	if p.diff && line != "" && strings.ContainsRune("- \\", rune(line[0])) || p.diff && strings.HasPrefix(line, "index ") {
+		return true
+	}
+	p.diff = false
+	return false
+}
+
+// noisePrefixes start lines that no provider writes: test runners, package
+// managers and other tools, quotations, speakers.
+var noisePrefixes = []string{
+	"--- FAIL", "--- PASS", "--- SKIP", "=== ", "FAIL\t", "FAIL ", "ok  \t", "PASS", "not ok ", "ok ", "FAILED ", "E   ", "E  ",
+	"AssertionError", "assert", "Traceback", "panic: ", "goroutine ", "at ",
+	"npm ", "pnpm ", "yarn ", "pip ", "curl: ", "wget: ", "git: ", "fatal: ", "remote: ", "docker: ", "go: ", "gh: ", "make: ", "make[",
+	"cargo ", "ERROR: pip", "hint: ", "toomanyrequests: ", "bash: ", "sh: ", "zsh: ", "$ ", "% ", "# ", "## ", "### ",
+	"> ", ">> ", "//", "/*", "* ", "--", "<!--", "user:", "User:", "human:", "Human:", "prompt:", "Prompt:", "assistant:", "Assistant:",
+	"system:", "System:", "tool:", "Tool:", "thinking:", "Thinking:", "task:", "Task:", "⏺",
+}
+
+// sourcePosition tells whether a line starts with file.ext:41: as compilers,
+// tests and grep print it.
+func sourcePosition(s string) bool {
+	end := strings.IndexAny(s, " \t")
+	if end < 0 {
+		end = len(s)
+	}
+	name, rest, ok := strings.Cut(s[:end], ":")
+	if !ok || name == "" || !strings.Contains(name, ".") || len(name) > 200 || strings.Contains(name, "//") {
+		return false
+	}
+	return rest != "" && rest[0] >= '0' && rest[0] <= '9' && !unicode.IsDigit(rune(name[len(name)-1]))
+}
+
+// sourceCode tells whether a line is a statement of a program.
+func sourceCode(s string) bool {
+	if strings.HasSuffix(s, "{") || strings.HasSuffix(s, ";") || strings.HasSuffix(s, "};") {
+		return !strings.Contains(s, "Error")
+	}
+	for _, start := range []string{"const ", "var ", "let ", "func ", "def ", "class ", "import ", "return ", "if (", "if err", "for (", "public ", "private "} {
+		if strings.HasPrefix(s, start) {
+			return true
+		}
+	}
+	return strings.Contains(s, ":= ") || strings.Contains(s, " == ") || strings.Contains(s, " => ") || strings.Contains(s, ` = "`)
+}
+
+// logLevel gives the level of a line such as "INFO text", "[warn] text" or
+// "level=info msg=…", in lower case.
+func logLevel(s string) string {
+	if i := strings.Index(s, "level="); i >= 0 && i < 60 {
+		rest := strings.TrimLeft(s[i+6:], `"`)
+		return strings.ToLower(firstWord(rest))
+	}
+	s = strings.TrimLeft(s, "[<(")
+	w := firstWord(s)
+	switch w {
+	case "INFO", "DEBUG", "TRACE", "info", "debug", "trace", "Info", "Debug":
+		if rest := s[len(w):]; rest == "" || strings.ContainsRune(" ]:>)|\t", rune(rest[0])) {
+			return strings.ToLower(w)
+		}
+	}
+	return ""
+}
+
+func firstWord(s string) string {
+	for i, r := range s {
+		if !unicode.IsLetter(r) {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// logPrefix gives the length of a logger's timestamp at the start of a line:
+// a date with a clock, or a clock with seconds, perhaps in brackets.
+func logPrefix(s string) int {
+	i := len(s) - len(strings.TrimLeft(s, " \t"))
+	start := i
+	digits, colons := 0, 0
+	for ; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c == ':':
+			colons++
+		case c == 'T' && digits >= 8, c == 'Z' && colons >= 1:
+		case strings.IndexByte("-/.,+[]", c) >= 0:
+		case c == ' ' && digits >= 8 && colons == 0: // between date and clock
+		default:
+			if c == ' ' || c == '\t' {
+				if colons >= 2 && digits >= 6 && i > start {
+					for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+						i++
+					}
+					return i
+				}
+			}
+			return 0
+		}
+	}
+	return 0
+}

@@ -1,0 +1,206 @@
+package quota
+
+import "slices"
+
+// This file finds the resets that a message states and picks the one that
+// belongs to the limit that was reached.
+
+// found is a time expression behind an anchor.
+type found struct {
+	stamp
+	at    int // index of the anchor's first token
+	sense sense
+	bad   bool // a time is there, but it names no instant
+}
+
+const (
+	reach     = 14 // tokens that may stand between an anchor and its time
+	reachBack = 4  // the same where the time comes first
+)
+
+// resets reads all resets of a text in order.
+func (p *parser) resets() []found {
+	var out []found
+	done := 0 // tokens before it belong to a time that was read
+	for _, h := range anchors.find(p.toks) {
+		if h.from < done {
+			continue
+		}
+		f := found{at: h.from, sense: h.sense}
+		s, next, state := p.ahead(h)
+		if state == nothing && h.sense != anchorOwn {
+			s, state = p.behind(h)
+		}
+		switch state {
+		case read:
+			f.stamp = s
+		case unreadable:
+			if h.sense != anchorReset {
+				continue
+			}
+			f.bad = true
+		default:
+			continue
+		}
+		done = max(done, next)
+		out = append(out, f)
+	}
+	return out
+}
+
+// allResets adds to the resets behind anchors the epochs that follow the name
+// of a limit directly: "usage limit reached|1762952400".
+func (r *reading) allResets() []found {
+	out := r.resets()
+	for _, h := range r.of(limited) {
+		if r.tok(h.to).kind != punct || r.tok(h.to).stop {
+			continue
+		}
+		if s, _, ok := r.epoch(h.to + 1); ok {
+			out = append(out, found{stamp: s, at: h.to, sense: anchorReset})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b found) int { return a.at - b.at })
+	return out
+}
+
+// ahead looks for a time behind the anchor.
+func (p *parser) ahead(h hit) (s stamp, next int, state readState) {
+	for i := h.to; i < len(p.toks) && i <= h.to+reach; i++ {
+		if p.toks[i-1].stop {
+			break
+		}
+		t := p.toks[i]
+		prev := p.toks[i-1]
+		if prev.is("in") || prev.is("after") {
+			if wait, unit, next, ok := p.countdown(i); ok {
+				at, ok := p.later(wait)
+				return stamp{at, unit}, next, readIf(ok)
+			}
+		}
+		if s, next, state = p.moment(i); state != nothing {
+			return s, next, state
+		}
+		if t.kind == num {
+			return p.bareNumber(i, h)
+		}
+		if t.kind == word && endsSearch[t.text] {
+			break
+		}
+	}
+	return stamp{}, h.to, nothing
+}
+
+// bareNumber reads "retry after 20", "retry_after_ms: 500": a wait in seconds
+// where nothing else is said.
+func (p *parser) bareNumber(i int, h hit) (stamp, int, readState) {
+	n, next := p.float(i)
+	prev, after := p.tok(i-1), p.tok(next)
+	ends := after.kind == punct && !after.is(":") && !after.is("/") && !after.is("-") || after.line || after.stop
+	lead := prev.is("after") || prev.is("in") || prev.is(":") || prev.is("=") || prev.is("ms") || prev.is("seconds") ||
+		prev.is(`"`) || prev.is("'")
+	if !lead || !ends || h.sense == anchorOwn && !prev.is("in") && !prev.is("after") {
+		return stamp{}, next, unreadable
+	}
+	f := field{role: resetIn}
+	for j := h.from; j < i; j++ {
+		switch p.tok(j).text {
+		case "ms", "millis", "milliseconds":
+			f.unit = 1e6
+		}
+	}
+	s, _, ok := f.number(p.calendar, n)
+	return s, next, readIf(ok)
+}
+
+// behind looks for an instant that ends just before the anchor, as in Chinese
+// or German, and for a wait of the form "5 小时后".
+func (p *parser) behind(h hit) (stamp, readState) {
+	first := h.from - 1
+	for first > 0 && first > h.from-2*reach && !p.toks[first-1].stop {
+		first--
+	}
+	for i := max(first, 0); i < h.from; i++ {
+		if p.toks[i].kind != num && p.toks[i].kind != word {
+			continue
+		}
+		s, next, state := p.moment(i)
+		if state != read || next > h.from || next < h.from-reachBack {
+			continue
+		}
+		if _, _, _, wait := p.duration(i); wait && !p.then(next) {
+			continue
+		}
+		return s, read
+	}
+	return stamp{}, nothing
+}
+
+// then tells whether token i says "after" behind a wait.
+func (p *parser) then(i int) bool {
+	switch p.tok(i).text {
+	case "后", "後", "后再", "之", "以", "후", "later", "from":
+		return true
+	}
+	return false
+}
+
+// endsSearch are words after which a number is no time of the anchor.
+var endsSearch = set("every", "each", "per", "later", "attempt", "now", "request", "requests", "see", "visit", "http", "https")
+
+// pick chooses among the resets of a text: the first one behind each mention
+// of a reached limit, of several the latest. Without such a mention the first.
+// The program's own back-off counts only where the provider states nothing.
+func pick(all []found, limits []hit) (best found, ok bool) {
+	var stated, own []found
+	for _, f := range all {
+		if f.sense == anchorOwn {
+			own = append(own, f)
+		} else {
+			stated = append(stated, f)
+		}
+	}
+	for _, group := range [][]found{stated, own} {
+		if len(group) == 0 {
+			continue
+		}
+		if best, ok = pickFrom(group, limits); ok || len(stated) > 0 && best.bad {
+			return best, ok
+		}
+	}
+	return best, ok
+}
+
+func pickFrom(group []found, limits []hit) (best found, ok bool) {
+	tied := false
+	for i, l := range limits {
+		end := int(^uint(0) >> 1)
+		if i+1 < len(limits) {
+			end = limits[i+1].from
+		}
+		for _, f := range group {
+			if f.at < l.from || f.at >= end {
+				continue
+			}
+			tied = true
+			if f.bad {
+				if !ok {
+					best = f
+				}
+			} else if !ok || f.stamp.at.After(best.stamp.at) {
+				best, ok = f, true
+			}
+			break
+		}
+	}
+	if tied {
+		return best, ok
+	}
+	for _, f := range group {
+		if !f.bad {
+			return f, true
+		}
+		best = f
+	}
+	return best, false
+}
