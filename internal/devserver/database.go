@@ -16,7 +16,6 @@ import (
 
 	"github.com/gofrs/flock"
 	"go.temporal.io/server/common/config"
-	"go.temporal.io/server/common/persistence/sql/sqlplugin"
 	sqliteplugin "go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 	"golang.org/x/sys/unix"
@@ -139,32 +138,6 @@ func (d *database) prepare(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	return nil
-}
-
-func createSchema(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if err := sqliteschema.SetupSchemaOnDB(schemaWriter{tx: tx}); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "PRAGMA user_version="+strconv.Itoa(int(schemaMark))); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// schemaWriter lets the server's schema code write into a transaction; Exec is all that it calls.
-type schemaWriter struct {
-	sqlplugin.AdminDB
-	tx *sql.Tx
-}
-
-func (w schemaWriter) Exec(statement string, args ...any) error {
-	_, err := w.tx.Exec(statement, args...)
-	return err
 }
 
 // sqliteHeader is how every SQLite file begins (https://sqlite.org/fileformat.html).

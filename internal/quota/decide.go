@@ -24,6 +24,7 @@ func Classify(l Launch) Verdict {
 	h := &hearing{calendar: c}
 	h.failed = l.ExitCode == nil || *l.ExitCode != 0
 	h.stdout = l.Channel != Stderr && l.Channel != HTTP
+	h.plain.strict = h.stdout
 	if l.Channel == HTTP {
 		h.body(l.Text, l.HTTPStatus, l.Headers)
 	} else {
@@ -113,13 +114,16 @@ func (h *hearing) unexplained(l Launch, findings []finding) Verdict {
 	silent := len(findings) == 0
 	switch {
 	case l.Channel == HTTP && l.HTTPStatus == nil && len(strings.TrimSpace(string(ends(l.Text)))) == 0,
-		l.Channel != HTTP && l.ExitCode == nil && silent:
+		l.Channel != HTTP && silent && (l.ExitCode == nil || *l.ExitCode == exitTimeout):
 		return verdict(Timeout, "deadline")
 	}
 	v := verdict(Error, "exit")
 	v.Evidence = evidence
 	return v
 }
+
+// exitTimeout is how timeout(1) reports that it ended a program.
+const exitTimeout = 124
 
 // rejected gives the finding of windows that events reported as rejected.
 func (h *hearing) rejected() (finding, bool) {

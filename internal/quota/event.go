@@ -206,6 +206,10 @@ func roleOf(v value) eventRole {
 		strings.HasPrefix(kindOf, "tool") || strings.HasPrefix(kindOf, "step") || strings.HasPrefix(kindOf, "content_block") ||
 		strings.HasPrefix(kindOf, "agent") || strings.HasPrefix(kindOf, "response.output"):
 		return progress
+	case kindOf == "" && (v.get("detail").kind == text || numericCode(v)):
+		return failing // the body of a response, passed on as it came
+	case kindOf == "" && strings.EqualFold(v.get("level", "severity").str(), "error") && v.get("message", "msg").kind == text:
+		return failing // a log line of the program itself
 	}
 	return neutral
 }

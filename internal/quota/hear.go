@@ -70,9 +70,6 @@ func jsonStart(line []byte) int {
 
 // object takes up a JSON object that stands on its own.
 func (h *hearing) object(v value, raw []byte) {
-	if v.get("type", "event", "payload").kind == absent && !errorShape(v, "") && v.get("message", "detail", "msg").kind == absent {
-		return // findings, settings, an answer: not the provider
-	}
 	before := len(h.said)
 	h.event(v)
 	if len(h.said) > before || len(h.said) == before && before > 0 {

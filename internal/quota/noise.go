@@ -7,11 +7,12 @@ import (
 
 // plainText keeps the lines of plain text in which a provider may speak.
 type plainText struct {
-	lines []string
-	diff  bool // inside a diff
-	fence bool // inside a code block of Markdown
-	log   bool // every line starts with a logger's timestamp
-	seen  bool // a first line with text was seen
+	lines  []string
+	strict bool // a model may have written the text
+	diff   bool // inside a diff
+	fence  bool // inside a code block of Markdown
+	log    bool // every line starts with a logger's timestamp
+	seen   bool // a first line with text was seen
 }
 
 // mark notes that something else stood between two lines.
@@ -65,6 +66,9 @@ func (p *plainText) noise(line string) bool {
 	if level := logLevel(body); level == "info" || level == "debug" || level == "trace" {
 		return true
 	}
+	if p.strict && (strings.HasPrefix(body, "* ") || strings.HasPrefix(body, "- ")) {
+		return true // a list in an answer
+	}
 	return sourcePosition(body) || sourceCode(body)
 }
 
@@ -92,7 +96,7 @@ var noisePrefixes = []string{
 	"AssertionError", "assert", "Traceback", "panic: ", "goroutine ", "at ",
 	"npm ", "pnpm ", "yarn ", "pip ", "curl: ", "wget: ", "git: ", "fatal: ", "remote: ", "docker: ", "go: ", "gh: ", "make: ", "make[",
 	"cargo ", "ERROR: pip", "hint: ", "toomanyrequests: ", "bash: ", "sh: ", "zsh: ", "$ ", "% ", "# ", "## ", "### ",
-	"> ", ">> ", "//", "/*", "* ", "--", "<!--", "user:", "User:", "human:", "Human:", "prompt:", "Prompt:", "assistant:", "Assistant:",
+	"> ", ">> ", "//", "/*", "--", "<!--", "user:", "User:", "human:", "Human:", "prompt:", "Prompt:", "assistant:", "Assistant:",
 	"system:", "System:", "tool:", "Tool:", "thinking:", "Thinking:", "task:", "Task:", "⏺",
 }
 

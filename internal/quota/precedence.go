@@ -203,7 +203,7 @@ func (r *reading) statuses() []int {
 }
 
 func (r *reading) statusAt(i int) bool {
-	if i == 0 || r.toks[i].line && r.toks[i-1].stop {
+	if (i == 0 || r.toks[i].line) && r.headline(i+1) {
 		return true
 	}
 	if reasons[r.toks[i].text][r.tok(i+1).text] {
@@ -220,6 +220,17 @@ func (r *reading) statusAt(i int) bool {
 		}
 	}
 	return false
+}
+
+// headline tells whether token i continues a line that started with a status:
+// "429 Free quota exceeded", "529: overloaded", but not "429 files changed".
+func (r *reading) headline(i int) bool {
+	t := r.tok(i)
+	if i >= len(r.toks) || t.line || t.kind == punct {
+		return true
+	}
+	c := r.src[t.from]
+	return t.kind == word && c >= 'A' && c <= 'Z'
 }
 
 var statusWords = set("status", "error", "code", "http", "apierror", "api", "returned", "response", "err", "statuscode", "fehler", "erro")

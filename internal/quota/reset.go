@@ -1,6 +1,9 @@
 package quota
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // This file finds the resets that a message states and picks the one that
 // belongs to the limit that was reached.
@@ -103,15 +106,20 @@ func (p *parser) bareNumber(i int, h hit) (stamp, int, readState) {
 		return stamp{}, next, unreadable
 	}
 	f := field{role: resetIn}
-	for j := h.from; j < i; j++ {
-		switch p.tok(j).text {
-		case "ms", "millis", "milliseconds":
-			f.unit = 1e6
+	for j := h.to; j < i; j++ {
+		switch t := p.tok(j); {
+		case t.is("ms") || t.is("millis") || t.is("milliseconds"):
+			f.unit = time.Millisecond
+		case t.kind == word && !bareLead[t.text]:
+			return stamp{}, next, unreadable
 		}
 	}
 	s, _, ok := f.number(p.calendar, n)
 	return s, next, readIf(ok)
 }
+
+// bareLead are words that may stand between an anchor and a bare number.
+var bareLead = set("in", "after", "for", "s", "sec", "seconds", "delay", "is", "at")
 
 // behind looks for an instant that ends just before the anchor, as in Chinese
 // or German, and for a wait of the form "5 小时后".

@@ -53,9 +53,30 @@ func tokenize(s string) []token {
 		if len(toks) > 0 {
 			endSentence(&toks[len(toks)-1], t, lines)
 		}
-		toks = append(toks, t)
+		toks = appendWord(toks, t)
 		i += n
 		space, lines = false, 0
+	}
+	return toks
+}
+
+// appendWord appends a token, cut up when it is several words without blanks.
+func appendWord(toks []token, t token) []token {
+	if t.kind != word || len(t.text) != t.to-t.from {
+		return append(toks, t)
+	}
+	whole, at := t.text, 0
+	for _, n := range unglue(whole) {
+		part := t
+		part.text, part.from, part.to = whole[at:at+n], t.from+at, t.from+at+n
+		if at > 0 {
+			part.space, part.line = false, false
+		}
+		toks = append(toks, part)
+		at += n
+	}
+	if at == 0 {
+		toks = append(toks, t)
 	}
 	return toks
 }

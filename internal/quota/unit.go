@@ -18,7 +18,7 @@ func (p *plainText) units() []string {
 			prev = ""
 			continue
 		}
-		if n := len(out); n > 0 && prev != "" && continues(prev, line) {
+		if n := len(out); n > 0 && prev != "" && (continues(prev, line) || attempt(out[n-1]) && !startsStatement(line)) {
 			out[n-1] += "\n" + line
 		} else {
 			out = append(out, line)
@@ -40,6 +40,12 @@ func continues(prev, line string) bool {
 	}
 	word, _, _ := strings.Cut(body, " ")
 	return utf8.RuneCountInString(prev)+1+utf8.RuneCountInString(word) > wrapColumn && !startsStatement(body)
+}
+
+// attempt tells whether a run reports a failed try; all lines up to the next
+// report belong to it.
+func attempt(unit string) bool {
+	return len(unit) > 8 && strings.EqualFold(unit[:8], "attempt ")
 }
 
 // startsStatement tells whether a line starts as reports of errors do.
@@ -118,14 +124,14 @@ func (h *hearing) strict(r *reading) {
 			continue
 		}
 		from, _ := r.sentence(hit)
-		reported := false
+		reported := strings.Contains(r.src[r.toks[hit.from].from:r.toks[hit.to-1].to], "_") // a code
 		for i := from; i < hit.from; i++ {
 			reported = reported || errorWords[r.toks[i].text]
 		}
 		lead := hit.from - from
 		switch hit.sense {
 		case quotaWord, timedOut:
-			if !h.failed || h.stdout && !reported {
+			if !h.failed || h.stdout && !reported && (hit.sense == quotaWord || lead > 6) {
 				continue
 			}
 		case noModel, noAccess, size, noCredit:

@@ -92,6 +92,16 @@ func code(s string) string {
 	if s == "" {
 		return ""
 	}
+	s = clip(visible(s), maxCell)
+	fence := strings.Repeat("`", longestRun(s)+1)
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") || strings.TrimSpace(s) == "" || s[0] == ' ' && s[len(s)-1] == ' ' {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}
+
+// visible shows hidden characters as Go writes them.
+func visible(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
 		if hidden(r) {
@@ -100,12 +110,7 @@ func code(s string) string {
 		}
 		b.WriteRune(r)
 	}
-	s = clip(b.String(), maxCell)
-	fence := strings.Repeat("`", longestRun(s)+1)
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") || strings.TrimSpace(s) == "" || s[0] == ' ' && s[len(s)-1] == ' ' {
-		s = " " + s + " "
-	}
-	return fence + s + fence
+	return b.String()
 }
 
 // cellCode is code inside a table, where a pipe ends the cell even in a code span.
