@@ -1,8 +1,12 @@
 package process_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"mendflow/internal/process"
 )
@@ -14,5 +18,16 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == playArg {
 		os.Exit(play(os.Args[2], os.Args[3:]))
 	}
-	os.Exit(m.Run())
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := process.BecomeSubreaper(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	cancel()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }

@@ -35,7 +35,7 @@ func BecomeSubreaper(ctx context.Context) error {
 				return
 			case <-time.After(reapPause):
 			}
-			reapAdopted(processes())
+			reapAdopted()
 		}
 	}()
 	return nil
@@ -58,12 +58,13 @@ func adopted(all []proc) []proc {
 }
 
 // reapAdopted reaps the adopted processes that have ended, one by one, and
-// never anybody else.
-func reapAdopted(all []proc) {
+// never anybody else. It looks and reaps under the same lock: the number of a
+// reaped process may soon be that of a child.
+func reapAdopted() {
 	children.start.Lock()
 	defer children.start.Unlock()
-	for _, p := range adopted(all) {
-		if p.ended() && !children.has(p.pid) {
+	for _, p := range adopted(processes()) {
+		if p.ended() {
 			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
 		}
 	}
@@ -106,7 +107,7 @@ func killUntilGone(seed func([]proc) func(proc) bool, limit time.Duration) (left
 			}
 			p.send(unix.SIGKILL)
 		}
-		reapAdopted(all)
+		reapAdopted()
 		if len(living) == 0 {
 			return left, nil
 		}

@@ -31,7 +31,8 @@ var programs = map[string]func(args []string) int{
 	"ignore":   ignore,
 	"polite":   polite,
 	"host":     host,
-	"sleep":    func([]string) int { select {} },
+	"zombies":  zombies,
+	"meter":    meter,
 }
 
 func play(name string, args []string) int {
@@ -90,42 +91,46 @@ func polite([]string) int {
 // hostile does all that keeps a process alive: it forks, its children lead
 // sessions of their own, have an empty environment, ignore signals, hold the
 // output open, and the one in between ends, so that they lose their parent. They
-// write their numbers into the folder given. The program ends itself if its
-// second argument says so.
+// write their numbers into the folder given. The second argument is a list of
+// words: "end" makes the program end itself, "marked" makes it pass its
+// environment on.
 func hostile(args []string) int {
-	self, err := os.Executable()
-	if err != nil {
-		return 1
-	}
-	if len(args) > 1 && args[1] == "child" {
+	folder, how := args[0], args[1]
+	if role, ok := strings.CutPrefix(how, "child "); ok && role != "middle" {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-		os.WriteFile(filepath.Join(args[0], strconv.Itoa(os.Getpid())), nil, 0o600)
+		_ = os.WriteFile(filepath.Join(folder, strconv.Itoa(os.Getpid())), nil, 0o600)
 		select {}
 	}
-	for _, generations := range []string{"child", "parent"} {
-		next := []string{playArg, "hostile", args[0], generations}
-		if len(args) > 1 && args[1] == "parent" {
-			next[3] = "child"
+	middle := how == "child middle"
+	for _, role := range []string{"child leaf", "child middle"} {
+		if middle {
+			role = "child leaf"
 		}
-		cmd := exec.Command(self, next...)
+		cmd := exec.Command(os.Args[0], playArg, "hostile", folder, role)
 		cmd.Env = []string{"NOTHING=1"}
+		if strings.Contains(how, "marked") || os.Getenv("MARKED") != "" {
+			cmd.Env = append(os.Environ(), "MARKED=1")
+		}
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Start(); err != nil {
 			return 1
 		}
 	}
-	if len(args) > 1 && args[1] == "parent" {
+	if middle {
 		return 0 // its children have lost their parent
 	}
-	waitForFiles(args[0], 3)
-	fmt.Println("ready")
-	if len(args) > 1 && args[1] == "end" {
+	waitForFiles(folder, hostileChildren)
+	fmt.Println("ready", os.Getpid(), os.Getppid())
+	if strings.Contains(how, "end") {
 		return 0
 	}
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	select {}
 }
+
+// hostileChildren is the number of processes that hostile leaves.
+const hostileChildren = 3
 
 func waitForFiles(folder string, n int) {
 	for {
@@ -137,20 +142,15 @@ func waitForFiles(folder string, n int) {
 	}
 }
 
-// host is a host worker: it runs the hostile program in the folder given.
+// host is a host worker that runs hostile with the arguments given.
 func host(args []string) int {
 	ctx := context.Background()
 	if err := process.BecomeSubreaper(ctx); err != nil {
 		return 1
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return 1
-	}
-	fmt.Println("host up")
 	r, err := process.Run(ctx, process.Spec{
-		Argv: []string{self, playArg, "hostile", args[0]},
-		Dir:  args[0], Mark: args[1], Output: os.Stdout,
+		Argv: []string{os.Args[0], playArg, "hostile", args[0], args[1]},
+		Dir:  args[0], Mark: args[2], Output: os.Stdout,
 	})
 	fmt.Println(r, err)
 	return 0
@@ -161,6 +161,43 @@ func boolCode(ok bool) int {
 		return 0
 	}
 	return 1
+}
+
+// zombies starts programs that end at once and whose parent has ended before.
+func zombies([]string) int {
+	for range 20 {
+		if exec.Command("/bin/sh", "-c", "(sleep 0.05 &) ; exit 0").Run() != nil {
+			return 1
+		}
+	}
+	fmt.Println("ready", os.Getpid(), os.Getppid())
+	select {}
+}
+
+// meter runs a flood of as many bytes as it is told and prints how much came
+// through and how much memory that took, in bytes.
+func meter(args []string) int {
+	var kept counter
+	r, err := process.Run(context.Background(), process.Spec{
+		Argv: []string{os.Args[0], playArg, "flood", args[0]}, Dir: "/", Output: &kept,
+	})
+	if err != nil || !r.Succeeded() {
+		fmt.Println(r, err)
+		return 1
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 1
+	}
+	fmt.Println(kept, r.DroppedBytes, usage.Maxrss<<10)
+	return 0
+}
+
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // base is a spec to start from.

@@ -6,7 +6,10 @@ import "slices"
 // prefixes. It finds every occurrence of every pattern in one pass, whatever
 // the number of patterns.
 type automaton struct {
-	root [256]int32 // transition from the root, which is where most bytes are
+	root [256]int32 // transitions from the root, which is where most bytes are
+	// near are the transitions from the nodes close to the root, where most of
+	// the other bytes are; the rest have their edges only.
+	near [][256]int32
 
 	nodes  []node
 	labels []byte  // edge labels, the edges of a node next to each other and sorted
@@ -16,6 +19,7 @@ type automaton struct {
 type node struct {
 	first, last int32 // edges in labels and target
 	fail        int32 // longest proper suffix that is a node
+	near        int32 // index in near plus one, 0 for none
 	depth       int32 // bytes from the root
 	value       int32 // length of the longest value that ends here, 0 for none
 	rules       []*rule
@@ -100,14 +104,28 @@ func (b *builder) build() *automaton {
 			}
 			queue = append(queue, child)
 		}
+		if a.nodes[at].depth <= nearDepth {
+			a.near = append(a.near, [256]int32{})
+			table := &a.near[len(a.near)-1]
+			for c := range table {
+				table[c] = a.step(at, byte(c))
+			}
+			a.nodes[at].near = int32(len(a.near))
+		}
 	}
 	return a
 }
+
+// nearDepth bounds the memory of near: there are few nodes above it.
+const nearDepth = 2
 
 // step is amortised constant: each failure link undoes an earlier step down.
 func (a *automaton) step(at int32, c byte) int32 {
 	for at != 0 {
 		n := &a.nodes[at]
+		if n.near > 0 {
+			return a.near[n.near-1][c]
+		}
 		for e := n.first; e < n.last; e++ {
 			if a.labels[e] == c {
 				return a.target[e]

@@ -111,7 +111,7 @@ func (w *Writer) harmless(p []byte) int {
 }
 
 func (w *Writer) scanByte(b byte, pos int64) {
-	if !w.cleanOn && (b == escByte || b == '\\' || w.wrapped(&w.raw) && (b == '\n' || b == '\r')) {
+	if !w.cleanOn && (b == escByte || b == '\\' || (b == '\n' || b == '\r') && w.wrapped(&w.raw)) {
 		w.clean.copyFrom(&w.raw)
 		w.cleanOn = true
 	}
