@@ -50,21 +50,28 @@ func (d *document) header() {
 	if m.Goal != "" {
 		d.printf("Goal: %s\n\n", escape(m.Goal))
 	}
-	var t table
-	t.head = []string{"", ""}
-	t.add("Plan", cellCode(m.PlanID))
-	t.add("Repository", cellCode(m.Repository))
-	t.add("Branch", cellCode(m.Branch))
-	t.add("Base", cellCode(m.BaseCommit))
-	t.add("Head", cellCode(m.HeadCommit))
-	t.add("Started", stamp(m.StartedAt))
-	if m.ClosedAt != nil {
-		t.add("Closed", fmt.Sprintf("%s (%s)", stamp(*m.ClosedAt), span(int(m.ClosedAt.Sub(m.StartedAt)/time.Second))))
-	} else {
-		t.add("Closed", "not yet: this report is interim")
+	t := table{head: []string{"", ""}}
+	add := func(name, text string) {
+		if text != "" {
+			t.add(name, text)
+		}
+	}
+	add("Plan", cellCode(m.PlanID))
+	add("Repository", cellCode(m.Repository))
+	add("Branch", cellCode(m.Branch))
+	add("Base", cellCode(m.BaseCommit))
+	add("Head", cellCode(m.HeadCommit))
+	add("Started", stamp(m.StartedAt))
+	switch {
+	case m.ClosedAt == nil:
+		add("Closed", "not yet: this report is interim")
+	case m.StartedAt.IsZero():
+		add("Closed", stamp(*m.ClosedAt))
+	default:
+		add("Closed", fmt.Sprintf("%s (%s)", stamp(*m.ClosedAt), span(m.wallSeconds())))
 	}
 	if p := m.Publication; p != nil && p.Action != plan.CloseNone {
-		t.add("Publication", publication(*p))
+		add("Publication", publication(*p))
 	}
 	d.printf("%s\n", t.String())
 }
@@ -115,19 +122,21 @@ func (d *document) items() {
 }
 
 func (d *document) itemTable(status contract.ItemStatus) string {
-	t := table{head: []string{"finding", "severity", "title", "node", "why"}}
+	t := table{head: []string{"finding", "severity", "title", "where", "node", "why"}}
 	if status == contract.ItemResolved {
-		t.head[4] = "commit"
+		t.head = []string{"finding", "severity", "title", "node", "commit"}
 	}
 	for _, i := range d.m.Items {
 		if i.Status != status {
 			continue
 		}
-		last := escape(i.why())
+		row := []string{cellCode(i.Finding), escape(string(i.Severity)), escape(i.Title)}
 		if status == contract.ItemResolved {
-			last = cellCode(short(i.Commit))
+			row = append(row, cellCode(i.Node), cellCode(short(i.Commit)))
+		} else {
+			row = append(row, cellCode(firstPlace(i.Files)), cellCode(i.Node), escape(i.why()))
 		}
-		t.add(cellCode(i.Finding), escape(string(i.Severity)), escape(i.Title), cellCode(i.Node), last)
+		t.add(row...)
 	}
 	return t.String()
 }
@@ -208,7 +217,7 @@ func gateText(g Gate, level int) string {
 	for _, c := range g.Commands {
 		if c.Status == gate.StatusRed || c.Status == gate.StatusFlaky {
 			fmt.Fprintf(&b, "%s\n\n", escape(c.Explain()))
-			if len(c.New) > 0 {
+			if len(c.New) > shownIDs {
 				fmt.Fprintf(&b, "New failures:\n\n%s\n", bullets(c.New, code))
 			}
 			if c.Tail != "" {
@@ -234,6 +243,9 @@ func gateText(g Gate, level int) string {
 	}
 	return b.String()
 }
+
+// shownIDs are the failures that CommandResult.Explain names itself.
+const shownIDs = 3
 
 // maxBullets bounds a list.
 const maxBullets = 20
@@ -271,7 +283,21 @@ func short(commit string) string {
 
 func clipCommit(commit string) string { return strings.ToValidUTF8(commit[:12], "") }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// stamp renders an instant; an unknown one as nothing.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// wallSeconds is how long the run took, 0 while that is not known.
+func (m Model) wallSeconds() int {
+	if m.ClosedAt == nil || m.StartedAt.IsZero() {
+		return 0
+	}
+	return max(0, int(m.ClosedAt.Sub(m.StartedAt)/time.Second))
+}
 
 // span renders seconds as people read them.
 func span(seconds int) string { return (time.Duration(seconds) * time.Second).String() }

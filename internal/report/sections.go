@@ -133,13 +133,27 @@ func (d *document) dispositions() {
 
 // places renders the files of a finding.
 func places(files []plan.Location) string {
-	out := make([]string, 0, len(files))
-	for _, f := range files {
-		text := f.Path
-		if f.LineStart > 0 {
-			text += fmt.Sprintf(":%d", f.LineStart)
-		}
-		out = append(out, text)
+	out := make([]string, len(files))
+	for i, f := range files {
+		out[i] = place(f)
 	}
 	return strings.Join(out, ", ")
+}
+
+func place(f plan.Location) string {
+	if f.LineStart > 0 {
+		return fmt.Sprintf("%s:%d", f.Path, f.LineStart)
+	}
+	return f.Path
+}
+
+// firstPlace renders the first file of a finding and how many follow.
+func firstPlace(files []plan.Location) string {
+	switch len(files) {
+	case 0:
+		return ""
+	case 1:
+		return place(files[0])
+	}
+	return fmt.Sprintf("%s and %d more", place(files[0]), len(files)-1)
 }

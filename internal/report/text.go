@@ -15,14 +15,16 @@ const maxCell = 160
 // oneLine makes one line of a text: white space collapsed, nothing that a terminal
 // or a reader's eye could be led astray by (control and bidirectional characters), at most limit characters.
 func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
 	s = strings.Map(func(r rune) rune {
-		if hidden(r) {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case hidden(r):
 			return -1
 		}
 		return r
-	}, s)
-	return clip(s, limit)
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return clip(strings.Join(strings.Fields(s), " "), limit)
 }
 
 // hidden matches characters that print nothing or turn the direction of what follows.
