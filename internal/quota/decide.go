@@ -81,6 +81,9 @@ func (h *hearing) decide(l Launch) Verdict {
 		return h.unexplained(l, findings)
 	}
 	chosen := findings[best]
+	if f, ok := h.spent(); ok {
+		findings = append(findings, f)
+	}
 	v := verdict(chosen.outcome, chosen.rule)
 	v.Evidence = chosen.text
 	for _, f := range findings {
@@ -127,22 +130,24 @@ const exitTimeout = 124
 
 // rejected gives the finding of windows that events reported as rejected.
 func (h *hearing) rejected() (finding, bool) {
-	var ws []window
+	f := finding{outcome: RateLimited, rule: "field:window-rejected", rank: limited}
 	for _, name := range h.order {
 		if w := h.windows[name]; w.verdict == exhausted {
-			ws = append(ws, w)
+			f.text, f.model = name, w.model
 		}
 	}
-	if len(ws) == 0 {
-		return finding{}, false
+	return f, f.text != ""
+}
+
+// spent gives the reset of the windows that events reported as used up. Alone
+// they are no evidence of a limit: a run may end at 100 % by accident.
+func (h *hearing) spent() (finding, bool) {
+	ws := make([]window, 0, len(h.order))
+	for _, name := range h.order {
+		ws = append(ws, h.windows[name])
 	}
-	f := finding{outcome: RateLimited, rule: "field:window-rejected", rank: limited, text: ws[0].name}
-	if s, model, ok := latest(ws, exhausted); ok {
-		f.reset, f.source, f.model = &s, fromField, model
-	} else {
-		f.model = ws[len(ws)-1].model
-	}
-	return f, true
+	s, model, ok := latest(ws, exhausted)
+	return finding{outcome: RateLimited, rule: "field:window", reset: &s, source: fromField, model: model}, ok
 }
 
 // finding judges a statement and reads its reset.

@@ -16,12 +16,34 @@ func (r *reading) doubted(h hit) bool {
 		return false
 	}
 	from, _ := r.sentence(h)
+	from = r.report(from, h.from)
 	for i := from; i < h.from; i++ {
 		if t := r.toks[i]; t.kind == word && prose[t.text] {
 			return true
 		}
 	}
 	return r.quoted(from, h.from)
+}
+
+// report passes over the head of a sentence that reports an error: "Error when
+// talking to the API: " is not prose about the message behind it.
+func (r *reading) report(from, to int) int {
+	head := from
+	for head < to && r.toks[head].kind == punct {
+		head++
+	}
+	if r.tok(head).is("api") {
+		head++
+	}
+	if head >= to || !errorWords[r.toks[head].text] {
+		return from
+	}
+	for i := to - 1; i > head; i-- {
+		if r.toks[i].is(":") && r.tok(i+1).space {
+			return i + 1
+		}
+	}
+	return from
 }
 
 // quoted tells whether a quote opens between the start of the sentence and the

@@ -159,6 +159,9 @@ func (h *hearing) limits(info value) {
 	var f facts
 	f.gather(h.calendar, info, 0)
 	for _, w := range f.windows {
+		if w.name == "" {
+			w.name = "window"
+		}
 		if _, seen := h.windows[w.name]; !seen {
 			h.order = append(h.order, w.name)
 		}

@@ -32,7 +32,10 @@ const (
 
 // gather takes up all fields of an error object, and of JSON inside its
 // strings. It passes over members that repeat what a model or a user said.
-func (f *facts) gather(c calendar, v value, depth int) {
+func (f *facts) gather(c calendar, v value, depth int) { f.named(c, "", v, depth) }
+
+// named gathers from a value that stands under the given name.
+func (f *facts) named(c calendar, name string, v value, depth int) {
 	if depth > maxWalk {
 		return
 	}
@@ -42,12 +45,15 @@ func (f *facts) gather(c calendar, v value, depth int) {
 			if m.val.kind == text {
 				f.say(c, m.val.str(), depth)
 			} else {
-				f.gather(c, m.val, depth+1)
+				f.named(c, name, m.val, depth+1)
 			}
 		}
 	case object:
 		w, isWindow := windowOf(c, v)
 		if isWindow {
+			if w.name == "" {
+				w.name = name
+			}
 			f.windows = append(f.windows, w)
 			if w.state() == open {
 				return // what it contains is as open
@@ -80,7 +86,7 @@ func (f *facts) member(c calendar, m member, depth int, inWindow bool) {
 				}
 			}
 		}
-		f.gather(c, m.val, depth+1)
+		f.named(c, "/"+m.key, m.val, depth+1)
 	case text, number:
 		f.scalar(c, name, fl, m.val, depth, inWindow)
 	}

@@ -116,7 +116,7 @@ func sourcePosition(s string) bool {
 
 // sourceCode tells whether a line is a statement of a program.
 func sourceCode(s string) bool {
-	if strings.HasSuffix(s, "{") || strings.HasSuffix(s, ";") || strings.HasSuffix(s, "};") {
+	if strings.HasSuffix(s, "{") && !strings.HasSuffix(s, ": {") || strings.HasSuffix(s, ";") || strings.HasSuffix(s, "};") {
 		return !strings.Contains(s, "Error")
 	}
 	for _, start := range []string{"const ", "var ", "let ", "func ", "def ", "class ", "import ", "return ", "if (", "if err", "for (", "public ", "private "} {

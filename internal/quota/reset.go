@@ -25,8 +25,9 @@ const (
 func (p *parser) resets() []found {
 	var out []found
 	done := 0 // tokens before it belong to a time that was read
-	for _, h := range anchors.find(p.toks) {
-		if h.from < done {
+	hits := anchors.find(p.toks)
+	for i, h := range hits {
+		if h.from < done || longer(hits[i+1:], h) || longer(hits[max(i-4, 0):i], h) {
 			continue
 		}
 		f := found{at: h.from, sense: h.sense}
@@ -49,6 +50,16 @@ func (p *parser) resets() []found {
 		out = append(out, f)
 	}
 	return out
+}
+
+// longer tells whether another hit starts at the same word and says more.
+func longer(others []hit, h hit) bool {
+	for _, o := range others[:min(len(others), 4)] {
+		if o.from == h.from && o.to > h.to {
+			return true
+		}
+	}
+	return false
 }
 
 // allResets adds to the resets behind anchors the epochs that follow the name

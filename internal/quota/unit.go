@@ -129,6 +129,14 @@ func (h *hearing) strict(r *reading) {
 			reported = reported || errorWords[r.toks[i].text]
 		}
 		lead := hit.from - from
+		switch {
+		case hit.sense == quotaWord && r.inPath(hit):
+			continue
+		case hit.name == weakLimit && !reported && !r.ends(hit.to):
+			continue
+		case h.stdout && !h.failed && !reported && lead > 3:
+			continue // an answer, not a banner
+		}
 		switch hit.sense {
 		case quotaWord, timedOut:
 			if !h.failed || h.stdout && !reported && (hit.sense == quotaWord || lead > 6) {
@@ -146,6 +154,21 @@ func (h *hearing) strict(r *reading) {
 		kept = append(kept, hit)
 	}
 	r.hits = kept
+}
+
+// ends tells whether nothing more stands on the line from token i on.
+func (r *reading) ends(i int) bool {
+	for r.tok(i).kind == punct && i < len(r.toks) && !r.toks[i].line {
+		i++
+	}
+	return i >= len(r.toks) || r.toks[i].line
+}
+
+// inPath tells whether a hit is part of a file name or an address.
+func (r *reading) inPath(h hit) bool {
+	next, prev := r.tok(h.to), r.tok(h.from-1)
+	return next.is(".") && !next.space && !r.tok(h.to+1).space && r.tok(h.to+1).kind == word ||
+		(next.is("/") || next.is("\\")) && !next.space || (prev.is("/") || prev.is("\\")) && !r.tok(h.from).space
 }
 
 var errorWords = set("error", "apierror", "failed", "erro", "fehler", "exception", "failure")

@@ -20,6 +20,10 @@ const (
 	warning            // near a limit, not at it
 )
 
+// weakLimit names the bare mention of a rate limit: in plain text it may be the
+// subject of any sentence.
+const weakLimit = "rate-limit-word"
+
 var refusals = newLexicon([]group{
 	{size, "too-large", `
 		request|prompt|input|payload|entity|content|body|message|messages|conversation|packet|context|transcript|history ~2 too large|long|big
@@ -80,7 +84,8 @@ var refusals = newLexicon([]group{
 		deployment ~6 not exist
 		模型 ~12 不存在`},
 	{noCredit, "credit", `
-		credit|credits|balance|funds|prepayment ~4 too low|insufficient|exhausted|depleted|required|expired|negative|zero|empty
+		credit|credits|balance|funds|prepayment ~4 too low
+		credit|credits|balance|funds|prepayment ~4 insufficient|exhausted|depleted|required|expired|negative|zero|empty
 		credit|credits|balance|funds ~3 ran|run out
 		insufficient|no|zero|low|exhausted|depleted ~2 credit|credits|balance|funds
 		not enough ~2 credit|credits|balance|funds
@@ -164,8 +169,8 @@ var refusals = newLexicon([]group{
 	{limited, "rate-limit", `
 		rate limit|limits|limited|limiting|limiter ~6 reached|exceeded|hit|exhausted
 		rate limited
-		rate limit|limits
-		ratelimit|ratelimited|ratelimiting
+		ratelimit|ratelimited|ratelimiting reached|exceeded
+		ratelimited
 		too many ~2 requests|tokens
 		throttled|throttling
 		速率限制
@@ -174,6 +179,9 @@ var refusals = newLexicon([]group{
 		频率 ~4 限
 		限流
 		并发 ~4 过高`},
+	{limited, weakLimit, `
+		rate limit|limits
+		ratelimit`},
 	{limited, "resource", `
 		resource|resources ~3 exhausted`},
 	{limited, "limit-reached", `
@@ -303,7 +311,8 @@ var anchors = newLexicon([]group{
 	{anchorOwn, "own", `
 		retrying ~1 in|after
 		reconnecting in|after
-		next attempt|retry|try in|at`},
+		next attempt|retry|try in|at
+		retry delay ms`},
 })
 
 // Senses of anchors.
