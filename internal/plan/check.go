@@ -35,11 +35,14 @@ func checkFindings(p *Plan, r *FaultReport) *idIndex {
 }
 
 func checkUniqueID(id string, i int, ids *idIndex, path, kind string, r *FaultReport) {
-	if err := CheckID(id); err != nil {
+	err := CheckID(id)
+	if err != nil {
 		r.AddMissing(path, "id", err.Error(), "")
+	}
+	if id == "" {
 		return
 	}
-	if first := ids.add(id, i); first >= 0 {
+	if first := ids.add(id, i); first >= 0 && err == nil {
 		r.Add(path+".id", fmt.Sprintf("%s id %q is used twice (case does not count)", kind, id),
 			fmt.Sprintf("the first is %ss[%d]", kind, first))
 	}
@@ -106,22 +109,19 @@ func checkNodeFindings(p *Plan, n *Node, path string, findings *idIndex, r *Faul
 		if _, ok := findings.find(id, func(i int) string { return p.Findings[i].ID }); ok || id == "" {
 			continue
 		}
-		if !unreadable(r, "findings") {
+		if !unreadable(r, "findings", "id") {
 			r.Add(at, fmt.Sprintf("unknown finding %q", id), findings.remedy(id, "findings"))
 		}
 	}
 }
 
-// unreadable reports that ids of the list may be missing because they could not
-// be read; references to them are not judged then.
-func unreadable(r *FaultReport, list string) bool {
-	for _, f := range r.faults {
-		if f.Warning || !strings.HasPrefix(f.Path, list) {
-			continue
-		}
-		rest := strings.TrimPrefix(f.Path, list)
+// unreadable reports that entries of the list, or that key of an entry, could not
+// be read. References to and from them are not judged then.
+func unreadable(r *FaultReport, list, key string) bool {
+	for _, path := range r.unread {
+		rest, ok := strings.CutPrefix(path, list)
 		_, tail, _ := strings.Cut(rest, "]")
-		if rest == "" || (rest[0] == '[' && (tail == "" || tail == ".id")) {
+		if ok && (rest == "" || rest[0] == '[' && (tail == "" || strings.HasPrefix(tail, "."+key))) {
 			return true
 		}
 	}
@@ -130,7 +130,7 @@ func unreadable(r *FaultReport, list string) bool {
 
 // checkAssignment checks that every finding is in exactly one node.
 func checkAssignment(p *Plan, derived bool, r *FaultReport) {
-	if derived || unreadable(r, "nodes") || r.Broken("nodes") && len(p.Nodes) == 0 {
+	if derived || len(p.Nodes) == 0 {
 		return
 	}
 	owner := make(map[string]string, len(p.Findings))
@@ -149,28 +149,15 @@ func checkAssignment(p *Plan, derived bool, r *FaultReport) {
 	}
 	for i := range p.Findings {
 		id, path := p.Findings[i].ID, strictyaml.Index("findings", i)
-		if _, taken := owner[id]; !taken && !r.Broken(path+".id") && !nodesBroken(r) {
+		if _, taken := owner[id]; !taken && !r.Broken(path+".id") && !unreadable(r, "nodes", "findings") {
 			r.Add(path, fmt.Sprintf("finding %q is in no node", id), "add it to a node, or leave it out")
 		}
 	}
 }
 
-// nodesBroken reports that some node's list of findings could not be read.
-func nodesBroken(r *FaultReport) bool {
-	for _, f := range r.faults {
-		if f.Warning || !strings.HasPrefix(f.Path, "nodes[") {
-			continue
-		}
-		if _, tail, _ := strings.Cut(f.Path, "]"); tail == ".findings" && !strings.Contains(f.Problem, "has no findings") {
-			return true
-		}
-	}
-	return false
-}
-
 // checkEdges checks dependencies: unknown nodes, higher phases, cycles.
 func checkEdges(p *Plan, nodes *idIndex, r *FaultReport) {
-	known := !unreadable(r, "nodes")
+	known := !unreadable(r, "nodes", "id")
 	for i := range p.Nodes {
 		n, path := &p.Nodes[i], strictyaml.Index("nodes", i)
 		named := make(map[string]bool, len(n.DependsOn))

@@ -89,6 +89,7 @@ type FaultReport struct {
 	file   string
 	root   *strictyaml.Node
 	faults Faults
+	unread []string // paths of what could not be read
 }
 
 // NewFaultReport starts a report for a file that was read into root.
@@ -99,6 +100,7 @@ func NewFaultReport(file string, root *strictyaml.Node) *FaultReport {
 // AddFound takes over what strict decoding found.
 func (r *FaultReport) AddFound(found []strictyaml.Fault) {
 	for _, f := range found {
+		r.unread = append(r.unread, f.Path)
 		r.faults = append(r.faults, Fault{
 			File: r.file, Line: f.Line, Column: f.Column, Path: f.Path, Problem: f.Problem, Remedy: f.Remedy,
 		})

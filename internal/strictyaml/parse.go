@@ -261,13 +261,6 @@ func (b *builder) entries(out *Node, values []*ast.MappingValueNode, path string
 			out.Entries = append(out.Entries, e)
 		}
 	}
-	if len(out.Entries) > 0 && !flow(values) {
-		out.Line, out.Column = out.Entries[0].Line, out.Entries[0].Column
-	}
-}
-
-func flow(values []*ast.MappingValueNode) bool {
-	return len(values) > 0 && values[0].IsFlowStyle
 }
 
 func (b *builder) key(n ast.MapKeyNode, path string) (string, bool) {
