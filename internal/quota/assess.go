@@ -104,13 +104,23 @@ func (r *reading) partlyUsed(h hit) bool {
 	return false
 }
 
-// sentence gives the tokens of the sentence around a hit.
+// sentence gives the tokens of the sentence around a hit. A line that looks
+// like the start of a sentence starts one.
 func (r *reading) sentence(h hit) (from, to int) {
+	return r.around(h, r.opens)
+}
+
+// period gives the same up to full stops only: text may be wrapped anywhere.
+func (r *reading) period(h hit) (from, to int) {
+	return r.around(h, func(int) bool { return false })
+}
+
+func (r *reading) around(h hit, opens func(int) bool) (from, to int) {
 	from, to = h.from, h.to
-	for from > 0 && h.from-from < 60 && !r.toks[from-1].stop && !(r.toks[from].line && r.opens(from)) {
+	for from > 0 && h.from-from < 60 && !r.toks[from-1].stop && !(r.toks[from].line && opens(from)) {
 		from--
 	}
-	for to < len(r.toks) && to-h.to < 60 && !r.toks[to-1].stop && !(r.toks[to].line && r.opens(to)) {
+	for to < len(r.toks) && to-h.to < 60 && !r.toks[to-1].stop && !(r.toks[to].line && opens(to)) {
 		to++
 	}
 	return from, to

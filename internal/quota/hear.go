@@ -38,7 +38,11 @@ func (h *hearing) listen(b []byte) {
 			pos = len(b)
 		default:
 			failedTo = max(failedTo, end)
-			h.plain.add(line)
+			if v.get("type", "event").kind == text {
+				h.object(v, line) // damaged, but its kind is known
+			} else {
+				h.plain.add(line)
+			}
 			pos = eol + 1
 		}
 	}

@@ -7,12 +7,13 @@ import (
 
 // plainText keeps the lines of plain text in which a provider may speak.
 type plainText struct {
-	lines  []string
-	strict bool // a model may have written the text
-	diff   bool // inside a diff
-	fence  bool // inside a code block of Markdown
-	log    bool // every line starts with a logger's timestamp
-	seen   bool // a first line with text was seen
+	lines    []string
+	strict   bool // a model may have written the text
+	diff     bool // inside a diff
+	fence    bool // inside a code block of Markdown
+	log      bool // every line starts with a logger's timestamp
+	seen     bool // a first line with text was seen
+	reported bool // the logger gave the lines the level of an error
 }
 
 // mark notes that something else stood between two lines.
@@ -34,10 +35,16 @@ func (p *plainText) addLine(line string) {
 		p.seen = true
 		p.log = logPrefix(line) > 0
 	}
+	quiet := false
 	if p.log {
 		line = line[logPrefix(line):]
+		level := logLevel(strings.TrimSpace(line))
+		if quiet = level == "info" || level == "debug" || level == "trace"; !quiet && level != "" {
+			p.reported = p.reported || level == "error"
+			line = afterLevel(line)
+		}
 	}
-	if p.noise(line) {
+	if quiet || p.noise(line) {
 		p.mark()
 		return
 	}
@@ -69,7 +76,14 @@ func (p *plainText) noise(line string) bool {
 	if p.strict && (strings.HasPrefix(body, "* ") || strings.HasPrefix(body, "- ")) {
 		return true // a list in an answer
 	}
-	return sourcePosition(body) || sourceCode(body)
+	return sourcePosition(body) || sourceCode(body) || stackFrame(body)
+}
+
+// stackFrame tells whether a line is one of a stack trace: "at f (x.js:1:2)".
+func stackFrame(s string) bool {
+	return strings.HasPrefix(s, "at ") && (strings.Contains(s, ".js:") || strings.Contains(s, ".ts:") ||
+		strings.Contains(s, "node:") || strings.Contains(s, "<anonymous>") || strings.Contains(s, ".java:") || strings.Contains(s, "file://")) ||
+		strings.HasPrefix(s, `File "`)
 }
 
 func (p *plainText) inDiff(line string) bool {
@@ -79,7 +93,7 @@ func (p *plainText) inDiff(line string) bool {
 			return true
 		}
 	}
-	if strings.HasPrefix(line, "+") {
+	if strings.HasPrefix(line, "+") && (p.diff || len(line) == 1 || line[1] < '0' || line[1] > '9') {
 		return true
 	}
 	if p.diff && line != "" && strings.ContainsRune("- \\", rune(line[0])) || p.diff && strings.HasPrefix(line, "index ") {
@@ -93,7 +107,7 @@ func (p *plainText) inDiff(line string) bool {
 // managers and other tools, quotations, speakers.
 var noisePrefixes = []string{
 	"--- FAIL", "--- PASS", "--- SKIP", "=== ", "FAIL\t", "FAIL ", "ok  \t", "PASS", "not ok ", "ok ", "FAILED ", "E   ", "E  ",
-	"AssertionError", "assert", "Traceback", "panic: ", "goroutine ", "at ",
+	"AssertionError", "assert", "Traceback", "panic: ", "goroutine ",
 	"npm ", "pnpm ", "yarn ", "pip ", "curl: ", "wget: ", "git: ", "fatal: ", "remote: ", "docker: ", "go: ", "gh: ", "make: ", "make[",
 	"cargo ", "ERROR: pip", "hint: ", "toomanyrequests: ", "bash: ", "sh: ", "zsh: ", "$ ", "% ", "# ", "## ", "### ",
 	"> ", ">> ", "//", "/*", "--", "<!--", "user:", "User:", "human:", "Human:", "prompt:", "Prompt:", "assistant:", "Assistant:",
@@ -137,12 +151,21 @@ func logLevel(s string) string {
 	s = strings.TrimLeft(s, "[<(")
 	w := firstWord(s)
 	switch w {
-	case "INFO", "DEBUG", "TRACE", "info", "debug", "trace", "Info", "Debug":
+	case "INFO", "DEBUG", "TRACE", "info", "debug", "trace", "Info", "Debug", "ERROR", "WARN", "WARNING", "FATAL":
 		if rest := s[len(w):]; rest == "" || strings.ContainsRune(" ]:>)|\t", rune(rest[0])) {
 			return strings.ToLower(w)
 		}
 	}
 	return ""
+}
+
+// afterLevel passes over the level at the start of a line.
+func afterLevel(line string) string {
+	body := strings.TrimLeft(line, " \t[<(")
+	if strings.HasPrefix(body, "level=") {
+		return line
+	}
+	return strings.TrimLeft(body[len(firstWord(body)):], "]>):|-")
 }
 
 func firstWord(s string) string {
@@ -171,16 +194,17 @@ func logPrefix(s string) int {
 		case strings.IndexByte("-/.,+[]", c) >= 0:
 		case c == ' ' && digits >= 8 && colons == 0: // between date and clock
 		default:
-			if c == ' ' || c == '\t' {
-				if colons >= 2 && digits >= 6 && i > start {
-					for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
-						i++
-					}
-					return i
-				}
+			if c != ' ' && c != '\t' || colons < 2 || digits < 6 || i == start {
+				return 0
 			}
-			return 0
+			for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+				i++
+			}
+			return i
 		}
 	}
-	return 0
+	if colons < 2 || digits < 6 {
+		return 0
+	}
+	return i
 }

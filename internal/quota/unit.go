@@ -51,7 +51,10 @@ func attempt(unit string) bool {
 // startsStatement tells whether a line starts as reports of errors do.
 func startsStatement(s string) bool {
 	lower := strings.ToLower(s[:min(len(s), 16)])
-	for _, start := range []string{"error", "api error", "[api error", "fatal", "attempt ", "retrying", "reconnecting", "warning"} {
+	if rest, ok := strings.CutPrefix(lower, "attempt "); ok {
+		return rest != "" && rest[0] >= '0' && rest[0] <= '9'
+	}
+	for _, start := range []string{"error", "api error", "[api error", "fatal", "retrying", "reconnecting", "warning"} {
 		if strings.HasPrefix(lower, start) {
 			return true
 		}
@@ -102,7 +105,6 @@ func (h *hearing) hearPlain() {
 			f.embedded(h.calendar, []byte(u), 0)
 		}
 	}
-	embedded := len(f.texts) + len(f.codes)
 	s := h.statement(f, "")
 	r := h.readText(strings.Join(kept, "\n"))
 	r.plain = true
@@ -111,7 +113,7 @@ func (h *hearing) hearPlain() {
 	s.readings = append([]reading{r}, s.readings...)
 	s.line = excerpt([]byte(r.src))
 	s.retry = lastRetry >= 0
-	if embedded > 0 || s.retry || len(r.hits) > 0 || len(s.statuses) > 0 {
+	if len(s.spoken) > 0 || s.retry || len(r.hits) > 0 || len(s.statuses) > 0 {
 		h.said = append(h.said, spoken{statement: s, final: true})
 	}
 }
@@ -124,8 +126,9 @@ func (h *hearing) strict(r *reading) {
 			continue
 		}
 		from, _ := r.sentence(hit)
-		reported := strings.Contains(r.src[r.toks[hit.from].from:r.toks[hit.to-1].to], "_") // a code
-		for i := from; i < hit.from; i++ {
+		reported := h.plain.reported || strings.Contains(r.src[r.toks[hit.from].from:r.toks[hit.to-1].to], "_") // a code
+		start, _ := r.period(hit)
+		for i := start; i < hit.from; i++ {
 			reported = reported || errorWords[r.toks[i].text]
 		}
 		lead := hit.from - from
@@ -138,8 +141,12 @@ func (h *hearing) strict(r *reading) {
 			continue // an answer, not a banner
 		}
 		switch hit.sense {
-		case quotaWord, timedOut:
-			if !h.failed || h.stdout && !reported && (hit.sense == quotaWord || lead > 6) {
+		case quotaWord:
+			if !h.failed || h.stdout && !reported || !reported && !r.failure(hit) {
+				continue
+			}
+		case timedOut:
+			if !h.failed || h.stdout && !reported && lead > 6 {
 				continue
 			}
 		case noModel, noAccess, size, noCredit:
@@ -170,5 +177,20 @@ func (r *reading) inPath(h hit) bool {
 	return next.is(".") && !next.space && !r.tok(h.to+1).space && r.tok(h.to+1).kind == word ||
 		(next.is("/") || next.is("\\")) && !next.space || (prev.is("/") || prev.is("\\")) && !r.tok(h.from).space
 }
+
+// failure tells whether the sentence of a hit says that something failed.
+func (r *reading) failure(h hit) bool {
+	from, to := r.period(h)
+	for _, t := range r.toks[from:to] {
+		if errorWords[t.text] || failureWords[t.text] {
+			return true
+		}
+	}
+	return false
+}
+
+var failureWords = set("violation", "refused", "refuses", "denied", "rejected", "exceeded", "exit", "blocked", "unavailable",
+	"aborted", "abort", "invalid", "cannot", "can't", "unable", "forbidden", "disabled", "expired", "required", "violated",
+	"insufficient", "stopped", "not", "problem", "issue", "declined", "suspended")
 
 var errorWords = set("error", "apierror", "failed", "erro", "fehler", "exception", "failure")
