@@ -41,19 +41,20 @@ type testEvent struct {
 	FailedBuild string
 }
 
-// maxTestOutput bounds what is kept of one test's output until it is known whether it fails.
-const maxTestOutput = 256 << 10
+// maxTestOutput bounds what is kept of the output of a test, and of a package,
+// until it is known what becomes of it.
+const maxTestOutput = 512 << 10
 
 // testReader turns the event stream of `go test -json` into the text that `go test`
-// prints without it, and collects the ids of what failed. It is an io.Writer for
-// the whole output: lines that are no events pass through.
+// prints without it, package by package, and collects the ids of what failed. It is
+// an io.Writer for the whole output: lines that are no events pass through.
 type testReader struct {
 	lines    lineSplitter
 	out      io.Writer
 	err      error // of out; the first one
 	verbose  bool  // the argv says -v: nothing is left out
-	pending  map[[2]string]*bytes.Buffer
-	order    [][2]string // of pending, for unfinished tests
+	tests    held  // by package and test
+	packages held
 	builds   map[string]*strings.Builder
 	failed   map[string]bool // packages with a failed test
 	failures Failures
@@ -62,13 +63,45 @@ type testReader struct {
 }
 
 func newTestReader(out io.Writer, verbose bool, root, dir string) *testReader {
-	r := &testReader{
-		out: out, verbose: verbose, root: root, dir: dir,
-		pending: map[[2]string]*bytes.Buffer{}, builds: map[string]*strings.Builder{}, failed: map[string]bool{},
-	}
+	r := &testReader{out: out, verbose: verbose, root: root, dir: dir, builds: map[string]*strings.Builder{}, failed: map[string]bool{}}
 	r.lines.line = r.line
 	return r
 }
+
+// held keeps the ends of several texts until they are taken.
+type held struct {
+	keys  []string // in the order in which they began
+	texts map[string]*bytes.Buffer
+}
+
+func (h *held) add(key string, text []byte) {
+	if h.texts == nil {
+		h.texts = map[string]*bytes.Buffer{}
+	}
+	buf := h.texts[key]
+	if buf == nil {
+		buf = &bytes.Buffer{}
+		h.texts[key] = buf
+		h.keys = append(h.keys, key)
+	}
+	buf.Write(text)
+	if extra := buf.Len() - maxTestOutput; extra > 0 {
+		buf.Next(extra)
+	}
+}
+
+// take removes a text and returns it; nil when there is none.
+func (h *held) take(key string) []byte {
+	buf := h.texts[key]
+	if buf == nil {
+		return nil
+	}
+	delete(h.texts, key)
+	h.keys = slices.DeleteFunc(h.keys, func(k string) bool { return k == key })
+	return buf.Bytes()
+}
+
+func testKey(e testEvent) string { return e.Package + "\x00" + e.Test }
 
 // Write reads a part of the stream; it returns the error of the underlying writer.
 func (r *testReader) Write(p []byte) (int, error) {
@@ -76,19 +109,21 @@ func (r *testReader) Write(p []byte) (int, error) {
 	return len(p), r.err
 }
 
-// finish prints what unfinished tests had said and returns the ids.
+// finish prints what unfinished tests and packages had said and returns the ids.
 func (r *testReader) finish() (Failures, error) {
 	r.lines.flush()
-	for _, key := range r.order {
-		if buf := r.pending[key]; buf != nil {
-			r.print(buf.Bytes())
-		}
+	for _, key := range slices.Clone(r.tests.keys) {
+		pkg, _, _ := strings.Cut(key, "\x00")
+		r.packages.add(pkg, r.tests.take(key))
+	}
+	for _, key := range slices.Clone(r.packages.keys) {
+		r.print(r.packages.take(key))
 	}
 	return r.failures.settle(), r.err
 }
 
 func (r *testReader) print(p []byte) {
-	if r.err == nil {
+	if r.err == nil && len(p) > 0 {
 		_, r.err = r.out.Write(p)
 	}
 }
@@ -115,8 +150,9 @@ func (r *testReader) line(line []byte) {
 	case "output":
 		r.output(e)
 	case "pass", "skip":
-		r.forget(e, r.verbose)
+		r.end(e, r.verbose)
 	case "fail":
+		r.end(e, true)
 		r.fail(e)
 	}
 }
@@ -125,25 +161,23 @@ func (r *testReader) output(e testEvent) {
 	if strings.HasPrefix(e.Output, "panic: ") || strings.HasPrefix(e.Output, "fatal error: ") {
 		r.failures.Blind = append(r.failures.Blind, e.Package)
 	}
+	switch {
+	case e.Test == "" && (r.verbose || e.Output != "PASS\n"):
+		r.packages.add(e.Package, []byte(e.Output))
+	case e.Test != "" && (r.verbose || !chatter(e.Output)):
+		r.tests.add(testKey(e), []byte(e.Output))
+	}
+}
+
+// end is the end of a test, whose output then belongs to its package if it is
+// shown, or of a package, which is then printed.
+func (r *testReader) end(e testEvent, show bool) {
 	if e.Test == "" {
-		if r.verbose || e.Output != "PASS\n" {
-			r.print([]byte(e.Output))
-		}
+		r.print(r.packages.take(e.Package))
 		return
 	}
-	if !r.verbose && chatter(e.Output) {
-		return
-	}
-	key := [2]string{e.Package, e.Test}
-	buf := r.pending[key]
-	if buf == nil {
-		buf = &bytes.Buffer{}
-		r.pending[key] = buf
-		r.order = append(r.order, key)
-	}
-	buf.WriteString(e.Output)
-	if extra := buf.Len() - maxTestOutput; extra > 0 {
-		buf.Next(extra)
+	if text := r.tests.take(testKey(e)); show && text != nil {
+		r.packages.add(e.Package, text)
 	}
 }
 
@@ -157,30 +191,15 @@ func chatter(line string) bool {
 	return false
 }
 
-func (r *testReader) forget(e testEvent, show bool) {
-	key := [2]string{e.Package, e.Test}
-	if buf := r.pending[key]; buf != nil {
-		if show {
-			r.print(buf.Bytes())
-		}
-		delete(r.pending, key)
-		r.order = slices.DeleteFunc(r.order, func(k [2]string) bool { return k == key })
-	}
-}
-
 func (r *testReader) fail(e testEvent) {
-	r.forget(e, true)
-	if e.Test != "" {
+	switch {
+	case e.Test != "":
 		r.failures.IDs = append(r.failures.IDs, e.Package+": "+e.Test)
 		r.failed[e.Package] = true
-		return
-	}
-	if e.FailedBuild != "" {
+	case e.FailedBuild != "":
 		r.failures.IDs = append(r.failures.IDs, e.Package+": build failed")
 		r.failures.Blind = append(r.failures.Blind, e.Package)
-		return
-	}
-	if !r.failed[e.Package] {
+	case !r.failed[e.Package]:
 		r.failures.IDs = append(r.failures.IDs, e.Package+": failed")
 		r.failures.Blind = append(r.failures.Blind, e.Package)
 	}
