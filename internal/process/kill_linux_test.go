@@ -194,6 +194,9 @@ func TestSweepEndsWhatHostAndSupervisorLeftWhenBothWereKilled(t *testing.T) {
 	}
 	require.NoError(t, other.Process.Kill())
 	_ = other.Wait()
+	for _, pid := range others[:hostileChildren+1] {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 	requireSoonGone(t, others...)
 }
 

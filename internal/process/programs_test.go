@@ -68,7 +68,7 @@ func flood(args []string) int {
 // longLine prints one line of as many bytes as it is told, and a short one.
 func longLine(args []string) int {
 	n, _ := strconv.Atoi(args[0])
-	_, err := io.WriteString(os.Stdout, strings.Repeat("x", n)+"\nafter\n")
+	_, err := io.WriteString(os.Stdout, strings.Repeat("0", n)+"\nafter\n")
 	return boolCode(err == nil)
 }
 

@@ -156,8 +156,8 @@ func TestAbsoluteWatchdogEndsAProgramThatPrintsForEver(t *testing.T) {
 
 func TestOutputRestartsTheIdleClock(t *testing.T) {
 	bothWays(t, func(t *testing.T, spec process.Spec) {
-		spec.Shell = "for i in 1 2 3 4 5 6; do echo $i >&2; sleep 0.2; done"
-		spec.Idle = 900 * time.Millisecond
+		spec.Shell = "for i in 1 2 3 4 5 6 7; do echo $i >&2; sleep 0.5; done"
+		spec.Idle = 2500 * time.Millisecond
 		r, err := process.Run(t.Context(), spec)
 		require.NoError(t, err)
 		require.True(t, r.Succeeded(), r)

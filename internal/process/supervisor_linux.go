@@ -53,6 +53,7 @@ type supervisor struct {
 	nobody  chan struct{} // closed when there are no children left
 	status  syscall.WaitStatus
 	over    bool          // the program has ended
+	termed  map[proc]bool // who got TERM
 	killing time.Time     // since when everything is being killed
 	pause   time.Duration // before the next look whether it worked
 
@@ -70,6 +71,7 @@ func supervise() int {
 		exited:  make(chan syscall.WaitStatus, 1),
 		nobody:  make(chan struct{}),
 		left:    map[proc]LeftProcess{},
+		termed:  map[proc]bool{},
 	}
 	asked := make(chan os.Signal, 4)
 	signal.Notify(asked, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
@@ -221,13 +223,26 @@ func (s *supervisor) climb() {
 		s.kill()
 		return
 	case unix.SIGTERM:
-		for _, p := range s.tree() { // also those that left the group
-			p.send(sig)
-		}
+		s.terminate()
 	default:
 		_ = unix.Kill(-s.program, sig)
 	}
 	s.timer.Reset(grace)
+}
+
+// terminate sends TERM to the group, which no fork escapes, and to all in the
+// tree that left the group; once to each.
+func (s *supervisor) terminate() {
+	if !s.over {
+		_ = unix.Kill(-s.program, unix.SIGTERM)
+	}
+	for _, p := range s.tree() {
+		id := proc{pid: p.pid, start: p.start}
+		if !s.termed[id] && (s.over || p.group != s.program) {
+			p.send(unix.SIGTERM)
+		}
+		s.termed[id] = true
+	}
 }
 
 // afterExit deals with what outlives the program: it was asked to end and gets
@@ -237,7 +252,9 @@ func (s *supervisor) afterExit() {
 	case !s.stopping.Load():
 		s.latest = unix.SIGKILL
 		s.kill()
-	case s.latest != unix.SIGTERM && s.latest != unix.SIGKILL:
+	case s.latest == unix.SIGTERM:
+		s.terminate() // what was forked while the others got theirs
+	case s.latest != unix.SIGKILL:
 		s.climb()
 	}
 }
