@@ -16,7 +16,12 @@ import (
 
 	"github.com/gofrs/flock"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/metrics"
+	serversql "go.temporal.io/server/common/persistence/sql"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin"
 	sqliteplugin "go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"go.temporal.io/server/common/resolver"
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 	"golang.org/x/sys/unix"
 )
@@ -180,6 +185,62 @@ func (d *database) connection() *config.SQL {
 		DatabaseName:      escapePath(d.path),
 		ConnectAttributes: filePragmas(),
 	}
+}
+
+// admin returns the connection that the server's stores share, for statements of our own.
+func (d *database) admin(logger log.Logger) (sqlplugin.AdminDB, error) {
+	return serversql.NewSQLAdminDB(sqlplugin.DbKindUnknown, d.connection(), resolver.NewNoopResolver(), logger, metrics.NoopMetricsHandler)
+}
+
+// lightenMemory does for a database in memory, whose schema the server's plugin makes itself, what prepare does for a file.
+func (d *database) lightenMemory(ctx context.Context, logger log.Logger) (err error) {
+	if d.path != "" {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("prepare database in memory: %w", err)
+		}
+	}()
+	// The plugin lends no connection for queries; a second database with the same schema tells what to change.
+	model, err := sql.Open("sqlite", "file::memory:")
+	if err != nil {
+		return err
+	}
+	model.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, model.Close()) }()
+	if err := sqliteschema.SetupSchemaOnDB(schemaWriter{db: model}); err != nil {
+		return err
+	}
+	statements, err := lighterVisibility(ctx, model)
+	if err != nil {
+		return err
+	}
+	admin, err := d.admin(logger)
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if err := admin.Exec(statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return admin.Close()
+}
+
+// checkpoint brings what the WAL holds into the database file, so that a copy of that file alone is complete after an orderly stop.
+func (d *database) checkpoint(logger log.Logger) error {
+	if d.path == "" {
+		return nil
+	}
+	admin, err := d.admin(logger)
+	if err == nil {
+		err = errors.Join(admin.Exec("PRAGMA wal_checkpoint(TRUNCATE)"), admin.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint database %s: %w", d.path, err)
+	}
+	return nil
 }
 
 // escapePath keeps '?', '#' and '%' of a path from being read as parts of a SQLite URI.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,7 +72,7 @@ func seedNamespace(ctx context.Context, cfg *config.Persistence, opts options, l
 	maps.Copy(wanted, opts.searchAttributes)
 
 	found, err := store.GetNamespace(ctx, &persistence.GetNamespaceRequest{Name: opts.namespace})
-	if notFound, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); ok && notFound != nil {
+	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
 		return createNamespace(ctx, store, opts, wanted)
 	}
 	if err != nil {
@@ -163,6 +162,7 @@ func addAliases(aliases map[string]string, wanted map[string]enumspb.IndexedValu
 	return nil
 }
 
+// freeColumn returns the first column of the kind that no attribute uses, or the empty string.
 func freeColumn(columns map[string]enumspb.IndexedValueType, taken map[string]string, kind enumspb.IndexedValueType) string {
 	var free []string
 	for column, of := range columns {
@@ -170,10 +170,8 @@ func freeColumn(columns map[string]enumspb.IndexedValueType, taken map[string]st
 			free = append(free, column)
 		}
 	}
-	return slices.MinFunc(append(free, ""), func(a, b string) int {
-		if (a == "") != (b == "") { // no column sorts last
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
+	if len(free) == 0 {
+		return ""
+	}
+	return slices.Min(free)
 }

@@ -83,6 +83,9 @@ func awaitServer(ctx context.Context, address, namespace string) error {
 	})
 }
 
+// probeName is a workflow and a task queue that nobody has.
+const probeName = "devserver-probe"
+
 // frontendHealth is the name under which the frontend reports its health.
 const frontendHealth = "temporal.api.workflowservice.v1.WorkflowService"
 
@@ -99,15 +102,15 @@ func probeServer(ctx context.Context, conn *grpc.ClientConn, namespace string) e
 	// History: it owns the shard when it knows that there is no such workflow.
 	_, err = service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: namespace,
-		Execution: &commonpb.WorkflowExecution{WorkflowId: "devserver-probe"},
+		Execution: &commonpb.WorkflowExecution{WorkflowId: probeName},
 	})
-	if notFound := (*serviceerror.NotFound)(nil); !errors.As(serviceerror.FromStatus(status.Convert(err)), &notFound) {
+	if _, unknown := errors.AsType[*serviceerror.NotFound](serviceerror.FromStatus(status.Convert(err))); !unknown {
 		return fmt.Errorf("history service: %w", err)
 	}
 	// Matching.
 	_, err = service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 		Namespace:     namespace,
-		TaskQueue:     &taskqueuepb.TaskQueue{Name: "devserver-probe"},
+		TaskQueue:     &taskqueuepb.TaskQueue{Name: probeName},
 		TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
 	})
 	if err != nil {
@@ -116,7 +119,7 @@ func probeServer(ctx context.Context, conn *grpc.ClientConn, namespace string) e
 	// Visibility, and with it the search attributes of the namespace.
 	_, err = service.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 		Namespace: namespace,
-		Query:     `MendflowRun = "devserver-probe"`,
+		Query:     "MendflowRun = '" + probeName + "'",
 	})
 	if err != nil {
 		return fmt.Errorf("visibility: %w", err)

@@ -54,7 +54,12 @@ func serve(ctx context.Context, opts options, std streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer stopServer(server)
+	defer func() {
+		logger.silence()
+		if stopServer(server) {
+			err = errors.Join(err, db.checkpoint(logger))
+		}
+	}()
 
 	address := hostPort(opts.ip, chosen.frontend)
 	readyCtx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -91,6 +96,9 @@ func startServer(ctx context.Context, opts options, db *database, p ports, logge
 	if err := seedNamespace(ctx, &cfg.Persistence, opts, logger); err != nil {
 		return nil, err
 	}
+	if err := db.lightenMemory(ctx, logger); err != nil {
+		return nil, err
+	}
 	hosts := map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: static.SingleLocalHost(hostPort(opts.ip, p.frontend)),
 		primitives.HistoryService:  static.SingleLocalHost(hostPort(net.ParseIP(internalIP), p.history)),
@@ -116,7 +124,8 @@ func startServer(ctx context.Context, opts options, db *database, p ports, logge
 }
 
 // stopServer stops the services in order, but not for longer than a user waits for a prompt.
-func stopServer(server temporal.Server) {
+// It reports whether they all did.
+func stopServer(server temporal.Server) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +133,9 @@ func stopServer(server temporal.Server) {
 	}()
 	select {
 	case <-done:
+		return true
 	case <-time.After(stopTimeout):
+		return false
 	}
 }
 
