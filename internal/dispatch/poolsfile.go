@@ -245,6 +245,9 @@ func checkPoolAccounts(pools []contract.Pool, r *plan.FaultReport) {
 	spelling := make(map[string]string, len(pools))
 	for i, p := range pools {
 		key := strings.ToLower(p.Account)
+		if p.Account == p.ID && r.Broken(strictyaml.Index("pools", i)+".id") {
+			continue // the id is at fault already
+		}
 		if first, seen := spelling[key]; seen && first != p.Account {
 			r.Add(strictyaml.Index("pools", i)+".account", fmt.Sprintf("accounts %q and %q differ in case only", first, p.Account), "spell them alike")
 			continue

@@ -110,12 +110,12 @@ func (o Overview) serialisedText(b *strings.Builder) {
 		var why []string
 		for _, g := range p.Globs {
 			if g.A == g.B {
-				why = append(why, g.A)
+				why = append(why, "both write "+g.A)
 				continue
 			}
-			why = append(why, g.A+" and "+g.B)
+			why = append(why, g.A+" overlaps "+g.B)
 		}
-		wrapped(b, fmt.Sprintf("  %s, %s: ", p.A, p.B), "both write "+strings.Join(why, "; "))
+		wrapped(b, fmt.Sprintf("  %s, %s: ", p.A, p.B), strings.Join(why, "; "))
 	}
 	if more := s.Total - len(s.Pairs); more > 0 {
 		fmt.Fprintf(b, "  and %s\n", count(more, "more pair", "more pairs"))
@@ -193,7 +193,7 @@ func columns(text string) int {
 func thousands(n int) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + " " + digits[i:]
+		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
 }
