@@ -63,8 +63,10 @@ func (r *reading) meant(hits []hit) []hit {
 	})
 }
 
+// overlaps tells whether one of the others, which are sorted, shares a token
+// with the hit.
 func overlaps(others []hit, h hit) bool {
-	for _, o := range others {
+	for _, o := range near(others, h.from-maxPhrase, h.to) {
 		if o.from < h.to && h.from < o.to {
 			return true
 		}
@@ -72,10 +74,21 @@ func overlaps(others []hit, h hit) bool {
 	return false
 }
 
+// maxPhrase bounds the tokens of a hit, for searches among sorted hits.
+const maxPhrase = 40
+
+// near gives the hits that start in [from, to).
+func near(hits []hit, from, to int) []hit {
+	byStart := func(h hit, at int) int { return h.from - at }
+	i, _ := slices.BinarySearchFunc(hits, from, byStart)
+	j, _ := slices.BinarySearchFunc(hits, to, byStart)
+	return hits[i:max(i, j)]
+}
+
 // warned tells whether a warning stands shortly before the hit, in the same
 // sentence.
 func (r *reading) warned(warnings []hit, h hit) bool {
-	for _, w := range warnings {
+	for _, w := range near(warnings, h.from-maxPhrase, h.to) {
 		if w.from >= h.to || h.from-w.to > 8 {
 			continue
 		}

@@ -86,7 +86,18 @@ func (h *hearing) hear(v value, role eventRole) {
 	if role == fatal && s.informs() || role == retrying {
 		h.dropRetries()
 	}
-	h.said = append(h.said, spoken{statement: s, final: role == fatal})
+	h.add(spoken{statement: s, final: role == fatal})
+}
+
+// maxSaid bounds the statements of one launch. Of more, the ones in the middle
+// are forgotten.
+const maxSaid = 256
+
+func (h *hearing) add(s spoken) {
+	if len(h.said) >= maxSaid {
+		h.said = append(h.said[:maxSaid/4], h.said[maxSaid/2:]...)
+	}
+	h.said = append(h.said, s)
 }
 
 // informs tells whether a statement says anything about a cause.
@@ -163,6 +174,9 @@ func (h *hearing) limits(info value) {
 			w.name = "window"
 		}
 		if _, seen := h.windows[w.name]; !seen {
+			if len(h.order) >= maxSaid {
+				return
+			}
 			h.order = append(h.order, w.name)
 		}
 		if h.windows == nil {

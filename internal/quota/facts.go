@@ -28,6 +28,7 @@ const (
 	maxWalk    = 12        // nesting of errors in errors
 	maxMessage = 256 << 10 // longer messages are read at their ends
 	maxTexts   = 64
+	maxCodes   = 256
 )
 
 // gather takes up all fields of an error object, and of JSON inside its
@@ -113,7 +114,9 @@ func (f *facts) scalar(c calendar, name string, fl field, v value, depth int, in
 		}
 		f.codes = append(f.codes, s)
 	case codeKeys[name]:
-		f.codes = append(f.codes, s)
+		if len(f.codes) < maxCodes {
+			f.codes = append(f.codes, s)
+		}
 		if strings.ContainsRune(s, ' ') {
 			f.say(c, s, depth)
 		}

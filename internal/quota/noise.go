@@ -5,31 +5,7 @@ import (
 	"unicode"
 )
 
-// plainText keeps the lines of plain text in which a provider may speak.
-type plainText struct {
-	lines    []string
-	strict   bool // a model may have written the text
-	diff     bool // inside a diff
-	fence    bool // inside a code block of Markdown
-	log      bool // every line starts with a logger's timestamp
-	seen     bool // a first line with text was seen
-	reported bool // the logger gave the lines the level of an error
-}
-
-// mark notes that something else stood between two lines.
-func (p *plainText) mark() {
-	if n := len(p.lines); n > 0 && p.lines[n-1] != "" {
-		p.lines = append(p.lines, "")
-	}
-}
-
-// add takes up one line.
-func (p *plainText) add(raw []byte) {
-	for line := range strings.SplitSeq(clean(string(raw)), "\n") {
-		p.addLine(strings.TrimRight(line, " \t"))
-	}
-}
-
+// addLine takes up a cleaned line.
 func (p *plainText) addLine(line string) {
 	if !p.seen && strings.TrimSpace(line) != "" {
 		p.seen = true
@@ -45,7 +21,7 @@ func (p *plainText) addLine(line string) {
 		}
 	}
 	if quiet || p.noise(line) {
-		p.mark()
+		p.separate()
 		return
 	}
 	p.lines = append(p.lines, line)
@@ -55,15 +31,11 @@ func (p *plainText) addLine(line string) {
 // quotation or a log of something else.
 func (p *plainText) noise(line string) bool {
 	body := strings.TrimSpace(line)
-	if strings.HasPrefix(body, "```") || strings.HasPrefix(body, "~~~") {
-		p.fence = !p.fence
+	if p.fence || p.diff {
 		return true
 	}
-	if p.fence {
-		return true
-	}
-	if p.inDiff(line) {
-		return true
+	if len(line) > 1 && line[0] == '+' && (line[1] < '0' || line[1] > '9') {
+		return true // an added line without the head of its diff
 	}
 	for _, prefix := range noisePrefixes {
 		if strings.HasPrefix(body, prefix) {
@@ -84,23 +56,6 @@ func stackFrame(s string) bool {
 	return strings.HasPrefix(s, "at ") && (strings.Contains(s, ".js:") || strings.Contains(s, ".ts:") ||
 		strings.Contains(s, "node:") || strings.Contains(s, "<anonymous>") || strings.Contains(s, ".java:") || strings.Contains(s, "file://")) ||
 		strings.HasPrefix(s, `File "`)
-}
-
-func (p *plainText) inDiff(line string) bool {
-	for _, start := range []string{"diff --git ", "@@ ", "--- a/", "+++ b/", "--- /dev/null", "+++ ", "Index: "} {
-		if strings.HasPrefix(line, start) {
-			p.diff = true
-			return true
-		}
-	}
-	if strings.HasPrefix(line, "+") && (p.diff || len(line) == 1 || line[1] < '0' || line[1] > '9') {
-		return true
-	}
-	if p.diff && line != "" && strings.ContainsRune("- \\", rune(line[0])) || p.diff && strings.HasPrefix(line, "index ") {
-		return true
-	}
-	p.diff = false
-	return false
 }
 
 // noisePrefixes start lines that no provider writes: test runners, package

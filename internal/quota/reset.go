@@ -191,25 +191,25 @@ func pick(all []found, limits []hit) (best found, ok bool) {
 }
 
 func pickFrom(group []found, limits []hit) (best found, ok bool) {
-	tied := false
+	tied, next := false, 0
 	for i, l := range limits {
-		end := int(^uint(0) >> 1)
-		if i+1 < len(limits) {
-			end = limits[i+1].from
+		for next < len(group) && group[next].at < l.from {
+			next++
 		}
-		for _, f := range group {
-			if f.at < l.from || f.at >= end {
-				continue
-			}
-			tied = true
-			if f.bad {
-				if !ok {
-					best = f
-				}
-			} else if !ok || f.stamp.at.After(best.stamp.at) {
-				best, ok = f, true
-			}
+		if next == len(group) {
 			break
+		}
+		f := group[next]
+		if i+1 < len(limits) && f.at >= limits[i+1].from {
+			continue // belongs to a later mention
+		}
+		tied = true
+		if f.bad {
+			if !ok {
+				best = f
+			}
+		} else if !ok || f.stamp.at.After(best.stamp.at) {
+			best, ok = f, true
 		}
 	}
 	if tied {

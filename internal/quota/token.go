@@ -21,11 +21,11 @@ const (
 type token struct {
 	kind  tokenKind
 	text  string
-	from  int  // byte offsets in the cleaned text
-	to    int  //
-	space bool // a blank or a line break stands before it
-	line  bool // a line break stands before it
-	stop  bool // the sentence ends after it
+	from  int32 // byte offsets in the cleaned text
+	to    int32 //
+	space bool  // a blank or a line break stands before it
+	line  bool  // a line break stands before it
+	stop  bool  // the sentence ends after it
 }
 
 // is tells whether the token is the given punctuation or word.
@@ -46,7 +46,7 @@ func tokenize(s string) []token {
 			continue
 		}
 		kind, n := scan(s[i:], r, size)
-		t := token{kind: kind, text: s[i : i+n], from: i, to: i + n, space: space, line: lines > 0}
+		t := token{kind: kind, text: s[i : i+n], from: int32(i), to: int32(i + n), space: space, line: lines > 0}
 		if kind == word {
 			t.text = strings.TrimSuffix(fold(t.text), "'s")
 		}
@@ -62,13 +62,13 @@ func tokenize(s string) []token {
 
 // appendWord appends a token, cut up when it is several words without blanks.
 func appendWord(toks []token, t token) []token {
-	if t.kind != word || len(t.text) != t.to-t.from {
+	if t.kind != word || len(t.text) != int(t.to-t.from) {
 		return append(toks, t)
 	}
 	whole, at := t.text, 0
 	for _, n := range unglue(whole) {
 		part := t
-		part.text, part.from, part.to = whole[at:at+n], t.from+at, t.from+at+n
+		part.text, part.from, part.to = whole[at:at+n], t.from+int32(at), t.from+int32(at+n)
 		if at > 0 {
 			part.space, part.line = false, false
 		}

@@ -126,7 +126,7 @@ var refusals = newLexicon([]group{
 		invalid|incorrect|missing|bad|expired|revoked|malformed|wrong ~3 key
 		key|keys ~3 invalid|expired|revoked|missing|disabled|incorrect
 		key ~2 not ~1 valid|found|provided|set
-		no api key
+		no api key|keys ~2 provided|found|set|given|available|configured
 		not|no|longer logged in
 		logged out
 		run login
