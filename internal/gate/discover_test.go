@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ func rewrite(t *testing.T, file string, archive *txtar.Archive, text string) {
 		}
 	}
 	archive.Files = append(kept, txtar.File{Name: want, Data: []byte(text)})
-	require.NoError(t, writeFile(file, txtar.Format(archive)))
+	require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 }
 
 type brokenTree struct{ treeOf }

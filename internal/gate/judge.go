@@ -112,10 +112,10 @@ func enumerate(ids []string, limit int) string {
 func verdictOf(commands []CommandResult) string {
 	verdict := VerdictGreen
 	for _, c := range commands {
-		switch c.Status {
-		case StatusRed, StatusSkipped:
+		if c.Status == StatusRed || c.Status == StatusSkipped {
 			return VerdictRed
-		case StatusFlaky:
+		}
+		if c.Status == StatusFlaky {
 			verdict = VerdictFlaky
 		}
 	}

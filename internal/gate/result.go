@@ -116,6 +116,18 @@ func (r Result) End() contract.GateEnd {
 	return end
 }
 
+// BaselineRed is the friction of a base that does not pass its own gate; ok is false for one that does.
+func (r Result) BaselineRed() (friction contract.Friction, ok bool) {
+	c, ok := r.Failing()
+	if !ok {
+		return contract.Friction{}, false
+	}
+	return contract.Friction{
+		Type: contract.FrictionBaselineRed, Severity: "warning", Discriminator: r.Commit,
+		Note: clip("on the base commit "+r.Commit+", "+c.Explain(), 2000),
+	}, true
+}
+
 func bounded(list []string, limit int) []string {
 	out := make([]string, 0, min(len(list), limit))
 	for _, s := range list[:min(len(list), limit)] {

@@ -50,7 +50,7 @@ func Build(f Facts) Model {
 		Repository: f.Repository, Branch: contract.RunBranch(f.Run),
 		BaseCommit: f.BaseCommit, HeadCommit: f.HeadCommit,
 		StartedAt: f.StartedAt.UTC(), ClosedAt: utc(f.ClosedAt),
-		Baseline: f.Baseline, Gates: slices.Clone(f.Gates),
+		Baseline: f.Baseline, Accepted: f.Plan.Gate.Baseline == plan.BaselineAccept, Gates: slices.Clone(f.Gates),
 		Friction: slices.Clone(f.Friction), Holds: slices.Clone(f.Holds),
 		Refs: slices.Sorted(slices.Values(f.Refs)), Protected: slices.Clone(f.Protected),
 		Publication: f.Publication, Notes: slices.Clone(f.Notes),

@@ -154,10 +154,11 @@ func ungated() report.Facts {
 	return f
 }
 
-// paused is an open run that waits for a reset and an answer.
+// paused is an open run that waits for a reset and an answer; its plan accepts a red base.
 func paused() report.Facts {
 	f := completed()
 	f.Status, f.ClosedAt, f.Gates, f.Publication = contract.RunPaused, nil, nil, nil
+	f.Baseline, f.Plan.Gate.Baseline = &report.Gate{Purpose: report.PurposeBaseline, Result: redGate(base)}, plan.BaselineAccept
 	f.Items[0] = contract.ItemRow{Finding: "F-004", Node: "B-003", Status: contract.ItemNeedsClarification, Question: "Does customer X still call it?"}
 	f.Items[1].Status = contract.ItemPending
 	f.Nodes[1].State, f.Nodes[1].Cause, f.Nodes[1].NotBefore = contract.NodeStranded, contract.StrandQuotaPaused, at(120)

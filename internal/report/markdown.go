@@ -175,6 +175,9 @@ func (d *document) gates() {
 	}
 	if d.m.Baseline != nil {
 		b.WriteString(gateText(*d.m.Baseline, 3))
+		if d.m.Accepted {
+			b.WriteString("The plan accepts what is red at the base: only new failures count.\n\n")
+		}
 	}
 	if len(d.m.Residual) > 0 {
 		fmt.Fprintf(&b, "### Not covered (runtime_residual)\n\n%s\n", bullets(d.m.Residual, escape))

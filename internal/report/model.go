@@ -36,6 +36,7 @@ type Model struct {
 	NodeCounts   []contract.NodeCount `json:"node_counts"` // states that occur, in the order of the vocabulary
 
 	Baseline *Gate               `json:"baseline,omitempty"`
+	Accepted bool                `json:"baseline_accepted,omitempty"` // the plan accepts a red base: only new failures count
 	Gates    []Gate              `json:"gates"`            // phase gates and final gates, oldest first
 	Residual []string            `json:"runtime_residual"` // what no gate of this run covers
 	Friction []contract.Friction `json:"friction"`         // as recorded

@@ -256,6 +256,8 @@ func TestNextNamesExactCommands(t *testing.T) {
 	require.Contains(t, commands("blocked"), "starter logs tour-2 B-001")
 	require.Contains(t, commands("blocked"), "git -C /srv/git/shop worktree add --detach /srv/git/mendflow-tour-2 "+strings.Repeat("c", 40)+" && cd /srv/git/mendflow-tour-2 && go test ./...")
 	require.Contains(t, commands("paused"), "starter resume tour --now\nstarter answer tour F-004\nstarter watch tour")
+	require.NotContains(t, commands("paused"), "worktree", "an accepted red base is nobody's task")
+	require.Contains(t, commands("baseline-red"), "worktree add --detach /srv/git/mendflow-tour "+base)
 	require.Contains(t, commands("ungated"), "git fetch https://bot@git.example.com/shop.git mendflow/tour")
 	require.Contains(t, commands("hostile"), `'/srv/git/it'\''s `+"`a`"+` $HOME'`)
 	require.Contains(t, commands("long"), "starter explain long B-000")

@@ -229,8 +229,9 @@ func level(s plan.Severity) string {
 		return "error"
 	case plan.SeverityLow, plan.SeverityInfo:
 		return "note"
+	default:
+		return "warning"
 	}
-	return "warning"
 }
 
 func rule(id string) sarifRule {

@@ -18,14 +18,14 @@ func verdict(f Facts, m Model) Verdict {
 	total := len(m.Items)
 	repaired := count(m.Items, func(i Item) bool { return i.Status.VerifiedComplete() })
 	skipped := count(m.Items, func(i Item) bool { return i.Status.Skip() })
-	switch {
-	case f.Status == contract.RunCompleted:
+	switch f.Status {
+	case contract.RunCompleted:
 		v.Sentence = fmt.Sprintf("%s; %s.", findingsDone(repaired, skipped, total), gatePhrase(last))
-	case f.Status == contract.RunBlocked:
+	case contract.RunBlocked:
 		v.Sentence = fmt.Sprintf("%s of %s left; %s.", number(total-repaired-skipped), plural(total, "finding"), gatePhrase(last))
-	case f.Status == contract.RunFailed:
+	case contract.RunFailed:
 		v.Sentence = fmt.Sprintf("Mendflow could not go on; %s.", findingsDone(repaired, skipped, total))
-	case f.Status == contract.RunCancelled:
+	case contract.RunCancelled:
 		v.Sentence = fmt.Sprintf("Cancelled; %s.", findingsDone(repaired, skipped, total))
 	default:
 		v.Sentence = fmt.Sprintf("Not closed yet (%s); %s.", f.Status, findingsDone(repaired, skipped, total))
@@ -105,7 +105,7 @@ func next(m Model) []Step {
 func (m Model) gateSteps() []Step {
 	g := m.lastGate()
 	at := m.HeadCommit
-	if g == nil && m.Baseline != nil && m.Baseline.Verdict == gate.VerdictRed {
+	if g == nil && m.Baseline != nil && !m.Accepted {
 		g, at = m.Baseline, m.BaseCommit
 	}
 	if g == nil {
