@@ -37,10 +37,10 @@ type Model struct {
 
 	Baseline *Gate               `json:"baseline,omitempty"`
 	Accepted bool                `json:"baseline_accepted,omitempty"` // the plan accepts a red base: only new failures count
-	Gates    []Gate              `json:"gates"`            // phase gates and final gates, oldest first
-	Residual []string            `json:"runtime_residual"` // what no gate of this run covers
-	Friction []contract.Friction `json:"friction"`         // as recorded
-	Holds    []contract.Hold     `json:"holds,omitempty"`  // those that hold an open run
+	Gates    []Gate              `json:"gates"`                       // phase gates and final gates, oldest first
+	Residual []string            `json:"runtime_residual"`            // what no gate of this run covers
+	Friction []contract.Friction `json:"friction"`                    // as recorded
+	Holds    []contract.Hold     `json:"holds,omitempty"`             // those that hold an open run
 
 	Salvage            []Salvage       `json:"salvage"`              // by node and attempt
 	Refs               []string        `json:"refs"`                 // that the run keeps in the hub
