@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -78,8 +80,16 @@ func (w *Worktree) fillAdmin(dir string) error {
 
 // lockReason keeps git and people from removing the tree, and tells whose it is.
 func (w *Worktree) lockReason() string {
-	return fmt.Sprintf("mendflow %s %s", strings.Join(w.slot.elems(), "/"), w.mirror.store.owner)
+	return fmt.Sprintf(lockMark+"%s %s", strings.Join(w.slot.elems(), "/"), w.mirror.store.owner)
 }
+
+// oursByReason says that a lock reason was written by this host.
+func (s *Store) oursByReason(reason string) bool {
+	return strings.HasPrefix(reason, lockMark) && slices.Contains(strings.Fields(reason), "host="+url.QueryEscape(s.settings.HostID))
+}
+
+// lockMark starts our lock reasons.
+const lockMark = "mendflow "
 
 // writeDotGit restores the .git file of the tree, whatever a worker put there.
 func (w *Worktree) writeDotGit() error {
@@ -103,7 +113,7 @@ func (w *Worktree) dropAdmin() error {
 		if _, err := os.Lstat(w.rec.Admin); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-	} else if err == nil && !strings.HasPrefix(string(reason), "mendflow ") {
+	} else if err == nil && !w.mirror.store.oursByReason(string(reason)) {
 		return fmt.Errorf("unregister worktree: it is locked: %s: %w", strings.TrimSpace(string(reason)), ErrLocked)
 	}
 	aside, err := os.MkdirTemp(w.mirror.store.path(trashDir), "admin-")

@@ -29,9 +29,9 @@ func (m *Mirror) resolveByPath(ctx context.Context, rev string) (string, error) 
 	if rev == "" {
 		rev = "HEAD"
 	}
-	gitDir := m.hub.GitDir
 	res, err := m.store.git.run(ctx, command{
-		args: []string{"rev-parse", "--quiet", "--verify", "--end-of-options", rev + "^{commit}"}, dir: gitDir, gitDir: gitDir, ok: []int{1, 128},
+		args: []string{"rev-parse", "--quiet", "--verify", "--end-of-options", rev + "^{commit}"},
+		dir:  m.hub.GitDir, gitDir: m.hub.TreeDir, ok: []int{1, 128},
 	})
 	if err != nil {
 		return "", err
@@ -132,7 +132,7 @@ func (m *Mirror) hubRefs(ctx context.Context, names ...string) (map[string]strin
 	args := append([]string{"ls-remote", "--quiet", "--refs", "--end-of-options", m.hub.URL}, names...)
 	res, err := m.run(ctx, command{args: args, network: true})
 	if err != nil {
-		if !interrupted(err) && errors.Is(err, ErrNotRepository) == false {
+		if !interrupted(err) && !errors.Is(err, ErrNotRepository) {
 			err = kindOr(err, ErrUnreachable)
 		}
 		return nil, fmt.Errorf("read refs of %s: %w", m.hub.Canonical, err)

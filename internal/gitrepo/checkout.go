@@ -3,8 +3,7 @@ package gitrepo
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
+	"os"
 )
 
 // CheckoutTree makes the files of the tree those of a tree object, by writing what differs only, and
@@ -35,15 +34,16 @@ func (w *Worktree) DiscardChanges(ctx context.Context, tree string) error {
 }
 
 // RemoveLeftovers deletes untracked paths that the commit does not hold, so that a verification sees
-// what lands. Salvage comes before it. Paths outside the tree are refused.
+// what lands. Salvage comes before it. Nothing outside the tree is reached, through links either.
 func (w *Worktree) RemoveLeftovers(work Work) error {
+	root, err := os.OpenRoot(w.rec.Tree)
+	if err != nil {
+		return fmt.Errorf("remove leftovers: %w", err)
+	}
+	defer root.Close()
 	for _, p := range work.Leftovers() {
-		rel := filepath.FromSlash(p)
-		if !filepath.IsLocal(rel) || strings.EqualFold(rel, ".git") {
-			return fmt.Errorf("remove %q: not inside the tree", p)
-		}
-		if err := removeTree(filepath.Join(w.rec.Tree, rel)); err != nil {
-			return err
+		if err := root.RemoveAll(p); err != nil {
+			return fmt.Errorf("remove leftovers: %w", err)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package gitrepo
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,9 +62,12 @@ type Work struct {
 	// Left out of the commit, each list by path.
 	Scratch  []string // untracked logs, temporary and generated files outside the scope
 	Nested   []string // nested repositories
-	Gitlinks []string // submodules that became something else
+	Gitlinks []string // submodules whose commit or content changed
 	Hidden   []string // ignored files inside the scope that do not look like source
 	EOLOnly  []string // files outside the scope whose line ends alone differ
+
+	// Tampered: the mirror's configuration had been changed, and was put back before git read it.
+	Tampered bool
 }
 
 // Empty says that there is nothing to commit.
@@ -105,6 +107,10 @@ func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, e
 	if !isDir(w.rec.Tree) || !isDir(w.rec.Admin) {
 		return Work{}, ErrOutOfPlace
 	}
+	tampered, err := w.mirror.guardConfig()
+	if err != nil {
+		return Work{}, err
+	}
 	head, err := w.soundHead()
 	if err != nil {
 		return Work{}, err
@@ -114,7 +120,8 @@ func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, e
 		return Work{}, err
 	}
 	defer root.Close()
-	c := &collector{w: w, scope: scope, root: root, work: Work{Base: w.rec.Base, Head: head}, seen: map[string]bool{}}
+	c := &collector{w: w, scope: scope, root: root, asIs: asIs, seen: map[string]bool{},
+		work: Work{Base: w.rec.Base, Head: head, Tampered: tampered}}
 	res, err := w.run(ctx, w.statusCommand())
 	if err != nil {
 		return Work{}, err
@@ -127,6 +134,7 @@ func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, e
 	if err := c.addOwn(ctx); err != nil {
 		return Work{}, err
 	}
+	c.addSubmodules()
 	if !asIs {
 		if err := c.normalise(ctx); err != nil {
 			return Work{}, err
@@ -137,13 +145,6 @@ func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, e
 		slices.Sort(*list)
 	}
 	return c.work, nil
-}
-
-// statusCommand compares our own index, which holds the base, with the files: what the worker did to
-// its index or HEAD plays no part. It reads no nested repository and writes nothing.
-func (w *Worktree) statusCommand() command {
-	return w.command("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching",
-		"--no-renames", "--no-ahead-behind", "--ignore-submodules=all")
 }
 
 // soundHead returns HEAD, and puts it back on the base when a worker made it unreadable.
@@ -162,35 +163,6 @@ func (w *Worktree) setHead(commit string) error {
 	return nil
 }
 
-// A statusEntry is one record of status --porcelain=v2 -z.
-type statusEntry struct {
-	kind             byte // '1' tracked, '?' untracked, '!' ignored
-	change           byte // of a tracked path: M, T, D; '.' when file and index agree
-	oldMode, newMode string
-	blob             string
-	path             string // of an untracked or ignored folder: ends in a slash
-}
-
-func parseStatus(out []byte) []statusEntry {
-	var entries []statusEntry
-	for record := range bytes.SplitSeq(out, []byte{0}) {
-		if len(record) < 3 {
-			continue
-		}
-		switch record[0] {
-		case '?', '!':
-			entries = append(entries, statusEntry{kind: record[0], path: string(record[2:])})
-		case '1':
-			// 1 XY sub mH mI mW hH hI path
-			f := strings.SplitN(string(record), " ", 9)
-			if len(f) == 9 && len(f[1]) == 2 {
-				entries = append(entries, statusEntry{kind: '1', change: f[1][1], oldMode: f[4], newMode: f[5], blob: f[7], path: f[8]})
-			}
-		}
-	}
-	return entries
-}
-
 const (
 	modeNone    = "000000"
 	modeLink    = "120000"
@@ -201,6 +173,7 @@ type collector struct {
 	w     *Worktree
 	scope Scope
 	root  *os.Root
+	asIs  bool
 	work  Work
 	seen  map[string]bool
 }
@@ -212,8 +185,7 @@ func (c *collector) add(e statusEntry) error {
 	case e.kind == '1':
 		return c.addTracked(e)
 	case e.kind == '?' && strings.HasSuffix(e.path, "/"):
-		c.work.Nested = append(c.work.Nested, strings.TrimSuffix(e.path, "/"))
-		return nil
+		return c.addNested(strings.TrimSuffix(e.path, "/"))
 	case e.kind == '?':
 		return c.addUntracked(e.path)
 	}
@@ -353,93 +325,4 @@ func (c *collector) binary(path string) (bool, error) {
 		return false, fmt.Errorf("read %s: %w", path, err)
 	}
 	return bytes.IndexByte(head, 0) >= 0, nil
-}
-
-// addOwn adds what the worker committed or staged itself and an ignore rule hides from status.
-func (c *collector) addOwn(ctx context.Context) error {
-	w := c.w
-	var paths []string
-	if c.work.Head != w.rec.Base {
-		res, err := w.run(ctx, w.command("rev-list", "--reverse", "--end-of-options", w.rec.Base+".."+c.work.Head))
-		if err != nil {
-			return err
-		}
-		c.work.Commits = strings.Fields(res.text())
-		res, err = w.run(ctx, w.command("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
-			"--diff-filter=AMT", "--end-of-options", w.rec.Base, c.work.Head))
-		if err != nil {
-			return err
-		}
-		paths = append(paths, splitNUL(res.stdout)...)
-	}
-	if staged, err := w.workerStaged(); err != nil {
-		return err
-	} else if staged {
-		cmd := w.command("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
-			"--diff-filter=AMT", "--end-of-options", w.rec.Base)
-		cmd.index = w.workerIndex()
-		cmd.ok = []int{128} // an index that a worker broke holds nothing that the tree does not
-		res, err := w.run(ctx, cmd)
-		if err != nil {
-			return err
-		}
-		paths = append(paths, splitNUL(res.stdout)...)
-	}
-	tracked, err := c.trackedAmong(ctx, paths)
-	if err != nil {
-		return err
-	}
-	for _, p := range paths {
-		if !tracked[p] && !c.exempt(p) && !c.inNested(p) {
-			if err := c.appendNew(p, true); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// trackedAmong says which of the paths are in the base: status has judged those already.
-func (c *collector) trackedAmong(ctx context.Context, paths []string) (map[string]bool, error) {
-	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return c.seen[p] })
-	tracked := map[string]bool{}
-	if len(paths) == 0 {
-		return tracked, nil
-	}
-	cmd := c.w.command("ls-files", "-z", "--cached")
-	res, err := c.w.run(ctx, cmd)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range splitNUL(res.stdout) {
-		tracked[p] = true
-	}
-	return tracked, nil
-}
-
-func (c *collector) inNested(path string) bool {
-	return slices.ContainsFunc(c.work.Nested, func(n string) bool { return path == n || strings.HasPrefix(path, n+"/") })
-}
-
-// workerStaged says that the index which the worker's git uses is no longer the copy that it was given.
-func (w *Worktree) workerStaged() (bool, error) {
-	theirs, err := os.ReadFile(w.workerIndex())
-	if err != nil {
-		return false, nil //nolint:nilerr // a removed index stages nothing
-	}
-	ours, err := os.ReadFile(w.index())
-	if err != nil {
-		return false, fmt.Errorf("read index: %w", err)
-	}
-	return sha256.Sum256(theirs) != sha256.Sum256(ours), nil
-}
-
-func splitNUL(out []byte) []string {
-	var parts []string
-	for p := range bytes.SplitSeq(out, []byte{0}) {
-		if len(p) > 0 {
-			parts = append(parts, string(p))
-		}
-	}
-	return parts
 }

@@ -182,6 +182,8 @@ func environment(inherited []string, c command) []string {
 	env = append(env,
 		"LC_ALL=C", "GIT_PAGER=cat", "PAGER=cat", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
 		"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND=ssh -o BatchMode=yes", "GIT_OPTIONAL_LOCKS=0",
+		// No ext:: and no helper of the machine: what a URL names is never a command.
+		"GIT_ALLOW_PROTOCOL=file:git:http:https:ssh",
 		"GIT_NO_REPLACE_OBJECTS=1", "GIT_ATTR_NOSYSTEM=1", "GIT_CONFIG_NOSYSTEM=1",
 	)
 	if !c.options.UserConfig {

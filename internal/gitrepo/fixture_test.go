@@ -204,7 +204,14 @@ func (b *bench) tryLand(a Attempt, fence Fence, w *Worktree) (LandResult, error)
 	if err != nil {
 		return LandResult{}, err
 	}
-	for {
+	for lost := 0; ; lost++ {
+		if lost == 3 {
+			unlock, err := b.store.LandingLock(ctx, b.mirror)
+			if err != nil {
+				return LandResult{}, err
+			}
+			defer unlock()
+		}
 		truth, err := b.mirror.Truth(ctx, a.Run)
 		if err != nil {
 			return LandResult{}, err

@@ -19,6 +19,7 @@ type Hub struct {
 	Canonical string
 	Path      string // top of the working tree, or the bare repository; symlinks resolved
 	GitDir    string // with Path: the common git folder
+	TreeDir   string // with Path: the git folder of this working tree; differs from GitDir in a linked one
 	Bare      bool   // with Path: there is no working tree
 	URL       string // what git is given; never holds a password
 }
@@ -31,7 +32,7 @@ func (h Hub) remote() string {
 }
 
 // scpLike is git's short form of ssh URLs, user@host:path.
-var scpLike = regexp.MustCompile(`^([A-Za-z0-9_.-]+@)?[A-Za-z0-9_.-]+:[^/\\]`)
+var scpLike = regexp.MustCompile(`^([A-Za-z0-9_.-]+@)?[A-Za-z0-9_.-]+:[^:\\]`)
 
 // ResolveHub tells what repository the text names. A path must be the top of a repository; a URL
 // is file, ssh, http(s), git or scp-like. A URL with a password is refused: it would travel through
@@ -87,7 +88,7 @@ func resolvePath(ctx context.Context, repo string) (Hub, error) {
 	git := newRunner(real, slog.New(slog.DiscardHandler))
 	// The one place where git discovers: it checks the ownership, and nothing has run here yet.
 	res, err := git.run(ctx, command{dir: real, args: []string{"rev-parse", "--path-format=absolute",
-		"--is-bare-repository", "--git-common-dir"}})
+		"--is-bare-repository", "--git-common-dir", "--absolute-git-dir"}})
 	if err != nil {
 		if errors.Is(err, ErrDubiousOwnership) {
 			return Hub{}, fmt.Errorf("resolve repository %s: %w", real, err)
@@ -95,13 +96,14 @@ func resolvePath(ctx context.Context, repo string) (Hub, error) {
 		return Hub{}, fmt.Errorf("resolve repository %s: %w", real, kindOr(err, insideOr(real)))
 	}
 	lines := strings.Split(res.text(), "\n")
-	if len(lines) < 2 {
+	if len(lines) != 3 {
 		return Hub{}, fmt.Errorf("resolve repository %s: %w", real, ErrNotRepository)
 	}
 	hub := Hub{Path: real, Bare: lines[0] == "true"}
 	if hub.GitDir, err = filepath.EvalSymlinks(lines[1]); err != nil {
 		return Hub{}, fmt.Errorf("resolve repository %s: %w", real, err)
 	}
+	hub.TreeDir = lines[2]
 	if hub.Bare && hub.GitDir != real {
 		return Hub{}, fmt.Errorf("resolve repository %s: %w", real, ErrInsideRepository)
 	}

@@ -44,6 +44,13 @@ func (m *Mirror) Land(ctx context.Context, req LandRequest) (LandResult, error) 
 		return LandResult{}, err
 	}
 	var last error
+	// One landing of this process at a time looks and swaps: the others would send objects for nothing.
+	select {
+	case m.state.swap <- struct{}{}:
+		defer func() { <-m.state.swap }()
+	case <-ctx.Done():
+		return LandResult{}, fmt.Errorf("land %s: %w", req.Attempt, context.Cause(ctx))
+	}
 	for range refTries {
 		res, done, err := m.tryLand(ctx, req, last)
 		if done {

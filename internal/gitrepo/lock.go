@@ -2,8 +2,8 @@ package gitrepo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -24,9 +24,9 @@ func currentOwner(host string) owner {
 	return owner{Host: host, Boot: bootID(), PID: os.Getpid(), Started: processStart(os.Getpid())}
 }
 
+// String is how an owner stands in a lock reason: one line without quotes, which git shows as it is.
 func (o owner) String() string {
-	text, _ := json.Marshal(o)
-	return string(text)
+	return fmt.Sprintf("host=%s boot=%s pid=%d started=%s", url.QueryEscape(o.Host), o.Boot, o.PID, o.Started)
 }
 
 // gone says that the owner is proven dead: same host, and another boot or no such process.
@@ -93,4 +93,15 @@ func (l *fileLock) lock(ctx context.Context) (unlock func(), err error) {
 // It is taken after three lost races.
 func (s *Store) LandingLock(ctx context.Context, m *Mirror) (unlock func(), err error) {
 	return m.state.landing.lock(ctx)
+}
+
+// slotLock keeps two copies of an activity from making the same tree at once.
+func (s *Store) slotLock(k slot) *fileLock {
+	id := adminID(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots[id] == nil {
+		s.slots[id] = newFileLock(s.path(locksDir, id))
+	}
+	return s.slots[id]
 }

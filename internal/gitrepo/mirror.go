@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,12 +28,11 @@ type Mirror struct {
 type mirrorState struct {
 	meta    *fileLock // refs, config and worktree metadata of the mirror
 	landing *fileLock
+	swap    chan struct{} // held while a landing looks at the hub and changes it
 
-	mu       sync.Mutex
-	known    map[string]bool // commits that are in the mirror with all they reach
-	runs     map[string]*runCache
-	ready    bool
-	idleSeen bool
+	mu    sync.Mutex
+	known map[string]bool // commits that are in the mirror with all they reach
+	runs  map[string]*runCache
 }
 
 func mirrorID(hub Hub) string {
@@ -48,6 +48,7 @@ func (s *Store) mirrorState(id string) *mirrorState {
 		st = &mirrorState{
 			meta:    newFileLock(s.path(mirrorsDir, id+".lock")),
 			landing: newFileLock(s.path(mirrorsDir, id+".landing.lock")),
+			swap:    make(chan struct{}, 1),
 			known:   map[string]bool{},
 			runs:    map[string]*runCache{},
 		}
@@ -133,7 +134,7 @@ func (m *Mirror) clone(ctx context.Context) error {
 	if len(refs) == 0 && head == "" {
 		return ErrEmptyRepository
 	}
-	if err := reduceConfig(filepath.Join(tmp, "config")); err != nil {
+	if err := reduceConfig(filepath.Join(tmp, "config"), m.configCopy()); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(tmp, "worktrees"), 0o777); err != nil {
@@ -166,7 +167,7 @@ func checkComplete(gitDir string) error {
 
 // reduceConfig keeps of a fresh clone's configuration what describes the repository and the file
 // system. No remote stays: a worker finds nothing to push to.
-func reduceConfig(path string) error {
+func reduceConfig(path, copy string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reduce configuration: %w", err)
@@ -182,10 +183,31 @@ func reduceConfig(path string) error {
 		}
 	}
 	kept.WriteString("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n")
-	if err := os.WriteFile(path, []byte(kept.String()), 0o600); err != nil {
+	if err := errors.Join(writeFileAtomic(copy, []byte(kept.String())), os.WriteFile(path, []byte(kept.String()), 0o600)); err != nil {
 		return fmt.Errorf("reduce configuration: %w", err)
 	}
 	return nil
+}
+
+// configCopy is where the configuration that we gave the mirror is kept, outside of it.
+func (m *Mirror) configCopy() string { return strings.TrimSuffix(m.dir, ".git") + ".config" }
+
+// guardConfig puts the mirror's configuration back where something changed it, and says so. It runs
+// before git reads the configuration after a worker ran: a filter in it would be a command.
+func (m *Mirror) guardConfig() (tampered bool, err error) {
+	want, err := os.ReadFile(m.configCopy())
+	if err != nil {
+		return false, fmt.Errorf("guard configuration: %w", err)
+	}
+	path := filepath.Join(m.dir, "config")
+	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, want) {
+		return false, nil
+	}
+	if err := writeFileAtomic(path, want); err != nil {
+		return true, fmt.Errorf("guard configuration: %w", err)
+	}
+	m.store.settings.Log.Warn("put the configuration of a mirror back", "mirror", m.dir)
+	return true, nil
 }
 
 func readFormat(gitDir string) (objectFormat, error) {

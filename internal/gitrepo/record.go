@@ -56,8 +56,10 @@ type record struct {
 	Base   string   `json:"base"`
 	Sparse []string `json:"sparse,omitempty"`
 	Links  []string `json:"links,omitempty"`
-	Ready  bool     `json:"ready"` // false: the making of the tree was not finished, no worker was in it
-	Owner  owner    `json:"owner"`
+	// Submodules are those that were checked out, by path, with a digest of what was there then.
+	Submodules map[string]string `json:"submodules,omitempty"`
+	Ready      bool              `json:"ready"` // false: the making of the tree was not finished, no worker was in it
+	Owner      owner             `json:"owner"`
 }
 
 func readRecord(path string) (record, bool, error) {

@@ -83,6 +83,19 @@ func (s *Store) discard(path string) error {
 	if err := os.Rename(path, filepath.Join(aside, "t")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, os.Remove(aside))
 	}
+	s.deleteLater(aside)
+	return nil
+}
+
+// sweepTrash goes on with what an ended process had begun to delete.
+func (s *Store) sweepTrash() {
+	old, _ := filepath.Glob(s.path(trashDir, "tree-*")) // the pattern is sound
+	for _, aside := range old {
+		s.deleteLater(aside)
+	}
+}
+
+func (s *Store) deleteLater(aside string) {
 	s.background.Go(func() {
 		if err := removeTree(aside); err != nil {
 			s.settings.Log.Warn("could not delete a released tree", slog.String("path", aside), slog.Any("error", err))
@@ -91,7 +104,6 @@ func (s *Store) discard(path string) error {
 			s.leftMu.Unlock()
 		}
 	})
-	return nil
 }
 
 // removeTree deletes a folder, links as links, and opens folders that were closed to us. It returns
@@ -138,7 +150,7 @@ func (m *Mirror) idleDir() string {
 // park moves the tree with its metadata to the mirror's idle folder. Callers hold the mirror's lock.
 func (w *Worktree) park() (bool, error) {
 	m := w.mirror
-	if len(w.rec.Sparse) > 0 || !w.intact() {
+	if len(w.rec.Sparse) > 0 || len(w.rec.Submodules) > 0 || !w.intact() {
 		return false, nil
 	}
 	if err := os.MkdirAll(m.idleDir(), 0o700); err != nil {

@@ -52,6 +52,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	mirrors map[string]*mirrorState
+	slots   map[string]*fileLock
 
 	background sync.WaitGroup
 	leftMu     sync.Mutex
@@ -76,8 +77,8 @@ func NewStore(settings Settings) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open git store: %w", err)
 	}
-	s := &Store{mirrors: map[string]*mirrorState{}}
-	for _, sub := range []string{mirrorsDir, worktreesDir, throwawayDir, recordsDir, idleDir, trashDir} {
+	s := &Store{mirrors: map[string]*mirrorState{}, slots: map[string]*fileLock{}}
+	for _, sub := range []string{mirrorsDir, worktreesDir, throwawayDir, recordsDir, idleDir, trashDir, locksDir} {
 		if err := os.MkdirAll(filepath.Join(abs, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("open git store: %w", err)
 		}
@@ -89,6 +90,7 @@ func NewStore(settings Settings) (*Store, error) {
 	s.settings = settings
 	s.git = newRunner(settings.StateDir, settings.Log)
 	s.owner = currentOwner(settings.HostID)
+	s.sweepTrash()
 	return s, nil
 }
 
@@ -101,6 +103,7 @@ const (
 	idleDir       = "idle"
 	trashDir      = "trash"
 	quarantineDir = "quarantine"
+	locksDir      = "locks"
 )
 
 func (s *Store) path(elem ...string) string {

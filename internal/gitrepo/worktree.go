@@ -99,6 +99,11 @@ func (m *Mirror) add(ctx context.Context, k slot, base string, opts WorktreeOpti
 	if !isOID(base) {
 		return nil, fmt.Errorf("base %q: %w", base, ErrBaseUnknown)
 	}
+	unlock, err := m.store.slotLock(k).lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	w, err := m.open(k)
 	switch {
 	case err == nil && w.intact():
@@ -208,6 +213,8 @@ func (w *Worktree) build(ctx context.Context) error {
 func (w *Worktree) command(args ...string) command {
 	c := command{
 		args: args, dir: w.rec.Tree, gitDir: w.rec.Admin, workTree: w.rec.Tree, index: w.index(), options: w.mirror.options,
+		// The commondir file in the metadata could be made to name another repository.
+		env: []string{"GIT_COMMON_DIR=" + w.mirror.dir},
 	}
 	if len(w.rec.Sparse) > 0 {
 		c.config = []string{"core.sparseCheckout=true", "core.sparseCheckoutCone=false"}
