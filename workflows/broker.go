@@ -55,24 +55,36 @@ func (b *broker) register(ctx workflow.Context) error {
 		b.push(ctx, b.machine.Apply(message, workflow.Now(ctx)))
 	})
 	b.inbox.on(ctx, contract.CommandReopen, func(p *commonpb.Payload) {
-		if order, ok := decodeOperator(p); ok {
-			b.push(ctx, b.machine.Reopen(order.Model, workflow.Now(ctx)))
+		order, ok := decodeOperator(p)
+		if !ok {
+			workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.CommandReopen)
+			return
+		}
+		if err := b.reopen(ctx, order); err != nil {
+			workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.CommandReopen, "error", err)
 		}
 	})
 	if err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (contract.BrokerStatus, error) {
-		return b.machine.Status(), nil
+		return b.machine.Status(workflow.Now(ctx)), nil
 	}); err != nil {
 		return fmt.Errorf("register query: %w", err)
 	}
 	err := workflow.SetUpdateHandler(ctx, contract.CommandReopen, func(ctx workflow.Context, order contract.Operator) (contract.BrokerStatus, error) {
-		b.push(ctx, b.machine.Reopen(order.Model, workflow.Now(ctx)))
-		b.dirty = true
-		return b.machine.Status(), nil
+		err := b.reopen(ctx, order)
+		return b.machine.Status(workflow.Now(ctx)), err
 	})
 	if err != nil {
 		return fmt.Errorf("register update: %w", err)
 	}
 	return nil
+}
+
+// reopen lifts pauses and exhaustions for an operator.
+func (b *broker) reopen(ctx workflow.Context, order contract.Operator) error {
+	pushes, err := b.machine.Reopen(order.RequestID, order.Model, workflow.Now(ctx))
+	b.push(ctx, pushes)
+	b.dirty = true
+	return err
 }
 
 func (b *broker) run(ctx workflow.Context) error {
@@ -192,7 +204,7 @@ func (b *broker) continueAsNew(ctx workflow.Context) error {
 
 // describe shows the account in the Web UI.
 func (b *broker) describe(ctx workflow.Context) {
-	s := b.machine.Status()
+	s := b.machine.Status(workflow.Now(ctx))
 	var text strings.Builder
 	fmt.Fprintf(&text, "**account %s**: %d of %d slots in use, %d waiting\n", s.Account, s.Running, s.Max, s.Waiting)
 	for _, state := range s.States {

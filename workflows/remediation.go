@@ -74,7 +74,7 @@ type remediation struct {
 func newRemediation(ctx workflow.Context, in contract.RemediationInput) *remediation {
 	return &remediation{
 		in: in, stage: stageOpen, status: contract.RunStarting,
-		holds: run.NewHolds(in.Run), friction: run.NewFrictionBook(),
+		holds: &run.Holds{}, friction: &run.FrictionBook{},
 		pools: newPoolBook(in.Pools), start: workflow.Now(ctx),
 	}
 }

@@ -84,7 +84,7 @@ func (r *remediation) refuseClosed(contract.Operator) error {
 	return nil
 }
 
-func (r *remediation) held() bool { return len(r.holds.List()) > 0 }
+func (r *remediation) held() bool { return !r.holds.Empty() }
 
 // hold places a hold and tells it.
 func (r *remediation) hold(ctx workflow.Context, kind contract.HoldKind, reason, by string, until *time.Time) {
@@ -117,7 +117,7 @@ func (r *remediation) orderPause(ctx workflow.Context, order contract.Operator) 
 
 // orderResume lifts what an operator may lift.
 func (r *remediation) orderResume(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
-	lifted := r.holds.Resume(order.Now)
+	lifted, _ := r.holds.Resume(order.Now, order.Budget > 0)
 	var done []string
 	for _, kind := range lifted {
 		done = append(done, fmt.Sprintf("lifted the hold %s", kind))
@@ -169,10 +169,8 @@ func (r *remediation) answer(done ...string) contract.OperatorAnswer {
 
 // obeyHolds stops what must not go on: drives and the interruptible job.
 func (r *remediation) obeyHolds(ctx workflow.Context) {
-	if hold, ok := r.holds.Get(contract.HoldQuota); ok && hold.Until != nil && !workflow.Now(ctx).Before(*hold.Until) {
-		if r.holds.Lift(contract.HoldQuota) {
-			r.lifted(ctx, contract.HoldQuota)
-		}
+	if r.holds.Due(workflow.Now(ctx)) {
+		r.lifted(ctx, contract.HoldQuota)
 	}
 	switch {
 	case r.cancel:

@@ -262,8 +262,8 @@ func (r *remediation) finish(ctx workflow.Context) {
 func (r *remediation) wake() (time.Time, string) {
 	var at time.Time
 	what := ""
-	if hold, ok := r.holds.Get(contract.HoldQuota); ok && hold.Until != nil {
-		at, what = *hold.Until, "quota reopens"
+	if until := r.holds.Until(); until != nil {
+		at, what = *until, "quota reopens"
 	}
 	if r.stage == stageImplement && !r.held() {
 		if next := r.front.Waiting().NotBefore; next != nil {

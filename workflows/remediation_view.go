@@ -19,7 +19,7 @@ func (r *remediation) view(now time.Time) contract.RunView {
 		Status: r.status, Reason: r.reason, Holds: r.holdRows(),
 		Repository: r.in.Repository, Branch: contract.RunBranch(r.in.Run),
 		BaseCommit: r.opened.BaseCommit, HeadCommit: r.opened.Truth,
-		Pools: slices.Clone(r.pools.states), Usage: r.usage, Friction: r.friction.List(),
+		Pools: slices.Clone(r.pools.states), Usage: r.usage, Friction: r.friction.Entries(),
 		Events: slices.Clone(r.events), StartedAt: r.start, ClosedAt: r.closed,
 		Nodes: map[string]int{"total": 0}, Items: map[string]int{},
 	}
@@ -43,11 +43,7 @@ func (r *remediation) view(now time.Time) contract.RunView {
 }
 
 func (r *remediation) holdRows() []contract.Hold {
-	rows := slices.Clone(r.holds.List())
-	if rows == nil {
-		rows = []contract.Hold{}
-	}
-	return rows
+	return r.holds.List(r.in.Run)
 }
 
 // show brings the Web UI up to date: current details at every turn (they cost
@@ -134,7 +130,7 @@ type attributes struct {
 func (a *attributes) upsert(ctx workflow.Context, r *remediation) {
 	var kinds []string
 	var reset time.Time
-	for _, h := range r.holds.List() {
+	for _, h := range r.holds.List(r.in.Run) {
 		kinds = append(kinds, string(h.Kind))
 		if h.Until != nil && (reset.IsZero() || h.Until.Before(reset)) {
 			reset = *h.Until

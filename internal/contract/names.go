@@ -126,3 +126,12 @@ func Attributes() []Attribute {
 
 // RetentionDays is how long the server remembers closed runs; nothing that users need later depends on it.
 const RetentionDays = 30
+
+// Names of the report pair.
+const (
+	ReportMarkdown = "remediation-report.md"
+	ReportJSON     = "remediation-outcomes.json"
+)
+
+// ReportKey is where a run's report lies in the artifact store.
+func ReportKey(run, name string) string { return "runs/" + run + "/report/" + name }

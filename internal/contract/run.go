@@ -47,7 +47,7 @@ type RunConfig struct {
 	Pools         []Pool         `json:"pools"`
 	LimitPatterns []LimitPattern `json:"limit_patterns,omitempty"`
 	Gate          []GateCommand  `json:"gate,omitempty"`
-	GateSources   []string       `json:"gate_sources,omitempty"` // files from which gate commands were read: protected
+	GateSources   []string       `json:"gate_sources,omitempty"`  // files from which gate commands were read: protected
 	GateResidual  []string       `json:"gate_residual,omitempty"` // surfaces that the gate says it does not cover
 	FoldCase      bool           `json:"fold_case,omitempty"`
 	OpenedAt      time.Time      `json:"opened_at"`

@@ -99,19 +99,18 @@ func (f *Frontier) Explain(node string, now time.Time) (view contract.NodeView, 
 // waitsFor says in sentences what keeps a node from running.
 func (f *Frontier) waitsFor(n int, now time.Time) []string {
 	st := &f.s.Nodes[n]
-	switch st.State {
-	case contract.NodePending:
+	switch {
+	case st.State == contract.NodePending:
 		return f.pendingOn(n)
-	case contract.NodeStranded:
-		if st.NotBefore != nil && now.Before(*st.NotBefore) {
-			return []string{fmt.Sprintf("%s until %s", st.Cause, st.NotBefore.UTC().Format(time.RFC3339))}
-		}
-		if remedy, ok := remedies[st.Cause]; ok {
-			return []string{fmt.Sprintf("%s: %s", st.Cause, remedy)}
-		}
-		return []string{string(st.Cause)}
+	case st.State != contract.NodeStranded:
+		return nil
+	case st.NotBefore != nil && now.Before(*st.NotBefore):
+		return []string{fmt.Sprintf("%s until %s", st.Cause, st.NotBefore.UTC().Format(time.RFC3339))}
 	}
-	return nil
+	if remedy, ok := remedies[st.Cause]; ok {
+		return []string{fmt.Sprintf("%s: %s", st.Cause, remedy)}
+	}
+	return []string{string(st.Cause)}
 }
 
 func (f *Frontier) pendingOn(n int) []string {
@@ -161,4 +160,16 @@ func (f *Frontier) conflictingNodes(n int, is func(int) bool) []string {
 	})
 	slices.Sort(ids)
 	return ids[:min(len(ids), maxConflicts)]
+}
+
+// OpenAt counts the nodes of a level that are not over: they run, wait or may
+// still start there. A drive that has all of them gets no other.
+func (f *Frontier) OpenAt(depth int) int {
+	open := 0
+	for n := range f.s.Nodes {
+		if f.s.Units[n].Depth == depth && under(f.s.Nodes[n].State) {
+			open++
+		}
+	}
+	return open
 }

@@ -71,3 +71,7 @@ func lookup(env []string, name string) string {
 	}
 	return value
 }
+
+// LookPath finds the program that argv[0] names as Run would, from dir and in
+// the PATH of env. The error is a *StartError.
+func LookPath(name, dir string, env []string) (string, error) { return resolve(name, dir, env) }

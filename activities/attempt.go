@@ -1,0 +1,330 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"mendflow/internal/contract"
+	"mendflow/internal/gitrepo"
+	"mendflow/internal/plan"
+	"mendflow/internal/process"
+	"mendflow/internal/provider"
+	"mendflow/internal/redact"
+)
+
+// Attempt launches workers.
+type Attempt struct {
+	Host *Host
+	Now  func() time.Time
+	// Jitter gives a fraction from 0 to 1, so that pools do not all reopen at once.
+	Jitter func() float64
+	// Local is the zone in which programs on this host print times without one.
+	Local *time.Location
+}
+
+// RunWorker prepares the attempt's tree, runs the worker in it and says how it
+// ended. It has one try: the workflow decides what follows a lost host.
+func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contract.WorkerEnd, error) {
+	heart := startHeart(ctx, a.Host.ID, "prepare")
+	defer heart.end()
+	ctx, stop := untilHostStops(ctx)
+	defer stop()
+	l := &launch{Attempt: a, in: in, heart: heart, end: contract.WorkerEnd{Host: a.Host.ID, StartedAt: a.Now().UTC()}}
+	err := l.run(ctx)
+	if err != nil && ctx.Err() != nil { // a pause, a cancel or the host's own stop, before the worker ran
+		l.interrupted()
+		err = nil
+	}
+	l.end.EndedAt = a.Now().UTC()
+	return l.end, translate(ctx, err)
+}
+
+// untilHostStops ends the context when this worker process is asked to stop, so
+// that an attempt is interrupted and kept rather than killed.
+func untilHostStops(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stopped := activity.GetWorkerStopChannel(ctx)
+	go func() {
+		select {
+		case <-stopped:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// launch is one execution of RunWorker.
+type launch struct {
+	*Attempt
+	in    contract.NodeInput
+	heart *heart
+	opened  *openRun
+	node  plan.Node
+	pool  contract.Pool
+	dir   string
+	rec   record
+	tree  *gitrepo.Worktree
+	end   contract.WorkerEnd
+}
+
+func (l *launch) run(ctx context.Context) error {
+	var err error
+	if l.opened, err = l.Host.run(ctx, l.in.Config); err != nil {
+		return err
+	}
+	if l.node, _, err = l.opened.node(l.in.Node); err != nil {
+		return err
+	}
+	if l.pool, err = l.Host.pool(l.opened, l.in.Pool); err != nil {
+		return err
+	}
+	if landed, err := l.alreadyLanded(ctx); err != nil || landed {
+		return err
+	}
+	if err := l.prepare(ctx); err != nil {
+		if errors.Is(err, errSetup) {
+			return nil
+		}
+		return err
+	}
+	if l.delivered() { // an interrupted attempt whose result is there goes on with landing
+		l.end.Outcome, l.end.Delivered, l.end.ExitCode = contract.OutcomeSuccess, true, l.rec.Exit
+		return nil
+	}
+	return l.work(ctx)
+}
+
+// alreadyLanded asks git, before anything runs, whether this opening is on the truth.
+func (l *launch) alreadyLanded(ctx context.Context) (bool, error) {
+	state, err := l.opened.mirror.State(ctx, l.in.Run, l.opened.config.BaseCommit)
+	if err != nil {
+		return false, fmt.Errorf("read truth: %w", err)
+	}
+	if state.BranchMoved() {
+		return false, fmt.Errorf("check truth of %s: %w", l.in.Run, errBranchMoved)
+	}
+	if landing, ok := state.Landed(l.in.Node, l.in.Opening); ok {
+		l.end.Outcome, l.end.Landed = contract.OutcomeSuccess, landing.Commit
+		return true, nil
+	}
+	l.rec.Base = state.Truth
+	return false, nil
+}
+
+// prepare takes the fence and brings the attempt's tree and folder about.
+func (l *launch) prepare(ctx context.Context) error {
+	l.rec.Attempt = gitrepo.Attempt{Run: l.in.Run, Node: l.in.Node, Opening: l.in.Opening, Number: l.in.Attempt, Findings: l.findings()}
+	l.dir = l.Host.attemptDir(l.in.Run, l.in.Node, l.in.Attempt)
+	if err := os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700); err != nil {
+		return fmt.Errorf("make attempt folder: %w", err)
+	}
+	if err := l.openTree(ctx); err != nil {
+		return err
+	}
+	l.heart.update(func(b *contract.Beat) { b.Tree = true })
+	if err := writeRecord(l.dir, l.rec); err != nil {
+		return err
+	}
+	if l.in.Kept != nil {
+		return nil
+	}
+	l.heart.step("setup")
+	return l.setup(ctx)
+}
+
+// openTree continues the kept tree where the attempt names one that is as it was left, else makes a fresh one.
+func (l *launch) openTree(ctx context.Context) error {
+	if l.in.Kept != nil {
+		tree, fence, err := l.opened.mirror.Continue(ctx, gitrepo.Attempt{
+			Run: l.in.Run, Node: l.in.Node, Opening: l.in.Opening, Number: l.in.Kept.Attempt,
+		}, l.rec.Attempt)
+		switch {
+		case err == nil:
+			l.tree, l.rec.Base, l.rec.Fence = tree, tree.Base(), fence.OID
+			return nil
+		case !errors.Is(err, gitrepo.ErrNoWorktree) && !errors.Is(err, gitrepo.ErrOutOfPlace):
+			return fmt.Errorf("continue tree of attempt %d: %w", l.in.Kept.Attempt, err)
+		}
+		l.end.Friction = append(l.end.Friction, contract.Friction{
+			Type: contract.FrictionWorktreeMismatch, Discriminator: l.in.Node, Severity: "warning",
+			Note: fmt.Sprintf("the tree of attempt %d is not as it was left (%v): the node starts clean", l.in.Kept.Attempt, err),
+		})
+		l.in.Kept = nil
+	}
+	fence, err := l.opened.mirror.SetFence(ctx, l.rec.Attempt)
+	if err != nil {
+		return fmt.Errorf("set fence: %w", err)
+	}
+	l.rec.Fence = fence.OID
+	tree, err := l.opened.mirror.AddWorktree(ctx, l.rec.Attempt, l.rec.Base, gitrepo.WorktreeOptions{Sparse: sparsePatterns(l.node)})
+	if err != nil {
+		return fmt.Errorf("add worktree: %w", err)
+	}
+	l.tree, l.rec.Base = tree, tree.Base()
+	return nil
+}
+
+// sparsePatterns are the paths that a sparse checkout needs: what the node may write and read.
+func sparsePatterns(n plan.Node) []string {
+	var patterns []string
+	for _, glob := range append(append([]string{}, n.Write...), n.Read...) {
+		patterns = append(patterns, "/"+glob)
+	}
+	return patterns
+}
+
+// findings are the ones that this attempt works on.
+func (l *launch) findings() []string {
+	if len(l.in.Findings) > 0 {
+		return l.in.Findings
+	}
+	_, unit, err := l.opened.node(l.in.Node)
+	if err != nil {
+		return l.node.Findings
+	}
+	return unit.Findings
+}
+
+// setup runs the plan's setup commands in a fresh tree.
+func (l *launch) setup(ctx context.Context) error {
+	for i, command := range l.opened.config.Plan.Setup {
+		exit, err := l.Host.check(ctx, l.opened, checkRequest{
+			Command: command, Dir: l.tree.Path(), Tree: l.tree.Path(),
+			Mark:    fmt.Sprintf("%s/%s/%s/a%d/setup", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt),
+			Timeout: time.Duration(l.opened.config.Plan.Policy.SetupMinutes) * time.Minute,
+			Log:     fmt.Sprintf("runs/%s/nodes/%s/a%d/setup-%d.log", l.in.Run, l.in.Node, l.in.Attempt, i+1),
+		})
+		if err != nil {
+			return fmt.Errorf("set up the tree: %w", err)
+		}
+		if exit.Code != 0 {
+			l.end.Outcome, l.end.Cause = contract.OutcomeError, contract.CauseHost
+			l.end.Reason = fmt.Sprintf("setup `%s` failed with exit code %d", command, exit.Code)
+			l.end.Tail, l.end.Log = clipHead(exit.Tail, tailSize), exit.Log
+			return errSetup
+		}
+	}
+	return nil
+}
+
+// errSetup says that the end is filled in already.
+var errSetup = errors.New("setup failed")
+
+// tailSize bounds the tail of a failure in payloads.
+const tailSize = 2000
+
+func (l *launch) resultFile() string { return filepath.Join(l.dir, "result.json") }
+
+// work renders the prompt, launches the program and judges how it ended.
+func (l *launch) work(ctx context.Context) error {
+	adapter, err := l.Host.Providers.Lookup(l.pool.Provider)
+	if err != nil {
+		return err
+	}
+	req, err := l.request()
+	if err != nil {
+		return err
+	}
+	built, err := adapter.Build(req)
+	if err != nil {
+		return err
+	}
+	masker := redact.NewMasker(l.Host.values(append(append([]string{}, l.pool.Env...), l.opened.config.Plan.Env...)))
+	log, err := l.Host.Artifacts.Writer(ctx, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	reader := adapter.Read(req)
+	spec := l.spec(built, reader)
+	spec.Output, spec.Secrets = log, masker
+	l.rec.Started = true
+	if err := writeRecord(l.dir, l.rec); err != nil {
+		log.Abort()
+		return err
+	}
+	l.heart.step("worker")
+	l.Host.reach(PointWorkerStarted)
+	result, err := process.Run(ctx, spec)
+	ref, closeErr := log.Finish()
+	if err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	l.Host.reach(PointResult)
+	stored := contract.Artifact(ref)
+	stored.Tail = clipHead(stored.Tail, 300) // the whole log is the artifact; histories carry a glimpse
+	l.end.Log = &stored
+	return l.judge(adapter, reader.Report(), result)
+}
+
+func (l *launch) request() (provider.Request, error) {
+	task := provider.Task{
+		Goal: l.opened.config.Plan.Goal, Node: l.node, Findings: l.opened.findings(l.rec.Attempt.Findings),
+		MustNotTouch: l.opened.config.Plan.Intent.MustNotTouch, ResultFile: l.resultFile(),
+		Failure: l.in.Tail, Continued: l.in.Kept != nil,
+	}
+	req := provider.Request{
+		Pool: l.pool, Node: l.in.Node, Prompt: provider.Prompt(task), PromptFile: filepath.Join(l.dir, "prompt.md"),
+		ResultFile: l.resultFile(), Worktree: l.tree.Path(), Tokens: l.in.Tokens,
+	}
+	if l.in.Kept != nil {
+		req.Session = l.in.Kept.Session
+	}
+	if err := os.WriteFile(req.PromptFile, []byte(req.Prompt), 0o600); err != nil {
+		return req, fmt.Errorf("write prompt: %w", err)
+	}
+	return req, nil
+}
+
+// spec is the process that a launch becomes.
+func (l *launch) spec(built provider.Launch, reader provider.Reader) process.Spec {
+	policy := l.opened.config.Plan.Policy
+	return process.Spec{
+		Argv: built.Argv, Shell: built.Shell, Dir: l.tree.Path(), Stdin: built.Stdin,
+		Env:        l.environment(built.Env),
+		Mark:       fmt.Sprintf("%s/%s/%s/a%d", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt),
+		StopSignal: stopSignal(built.Interrupt),
+		Absolute:   time.Duration(policy.AttemptMinutes) * time.Minute,
+		Idle:       time.Duration(policy.IdleMinutes) * time.Minute,
+		OnLine: func(stream process.Stream, line []byte, truncated bool) process.Verdict {
+			reader.Line(stream == process.Stderr, line, truncated)
+			return process.Continue
+		},
+	}
+}
+
+// environment is what the worker sees: an allow-list, the pool's own names, and where it is.
+func (l *launch) environment(extra []string) []string {
+	env := l.Host.environment(l.pool.Env, false)
+	return append(append(env, extra...),
+		"MENDFLOW_RUN="+l.in.Run,
+		"MENDFLOW_NODE="+l.in.Node,
+		fmt.Sprintf("MENDFLOW_ATTEMPT=%d", l.in.Attempt),
+		"MENDFLOW_WORKTREE="+l.tree.Path(),
+		"MENDFLOW_PROMPT="+filepath.Join(l.dir, "prompt.md"),
+		"MENDFLOW_RESULT="+l.resultFile(),
+		"TMPDIR="+filepath.Join(l.dir, "tmp"),
+	)
+}
+
+// interrupted says that the attempt was stopped and what it leaves.
+func (l *launch) interrupted() {
+	l.end.Outcome, l.end.Cause = contract.OutcomeInterrupted, ""
+	if l.end.Reason == "" {
+		l.end.Reason = "stopped during " + l.heart.now().Step
+	}
+	if l.tree != nil {
+		l.end.Kept = &contract.Kept{
+			Attempt: l.in.Attempt, Host: l.Host.ID, Pool: l.in.Pool, Session: l.rec.Session, Step: l.heart.now().Step,
+		}
+	}
+}

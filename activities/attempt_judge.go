@@ -1,0 +1,169 @@
+package activities
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"mendflow/internal/contract"
+	"mendflow/internal/process"
+	"mendflow/internal/provider"
+	"mendflow/internal/quota"
+	"mendflow/internal/run"
+)
+
+// delivered reports whether a valid result of this attempt, or of the one whose tree it continues, is there.
+func (l *launch) delivered() bool {
+	if l.in.Kept != nil {
+		// The result file is scoped by attempt: what the continued attempt delivered moves along.
+		old := l.Host.attemptDir(l.in.Run, l.in.Node, l.in.Kept.Attempt)
+		if data, err := os.ReadFile(old + "/result.json"); err == nil {
+			if err := os.WriteFile(l.resultFile(), data, 0o600); err != nil {
+				return false
+			}
+		}
+	}
+	result, _, err := readResult(l.resultFile(), l.rec.Attempt.Findings)
+	return err == nil && result != nil
+}
+
+// readResult reads and validates a worker's result; nil without one.
+func readResult(path string, findings []string) (*run.Result, []contract.Friction, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read result: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, errors.New("the result is not a regular file")
+	}
+	if info.Size() > run.MaxResultBytes {
+		return nil, nil, fmt.Errorf("the result has %d bytes, more than %d", info.Size(), run.MaxResultBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read result: %w", err)
+	}
+	result, friction, err := run.ParseResult(data, findings)
+	if err != nil {
+		return nil, friction, err
+	}
+	return &result, friction, nil
+}
+
+func stopSignal(interrupt bool) syscall.Signal {
+	if interrupt {
+		return syscall.SIGINT
+	}
+	return syscall.SIGTERM
+}
+
+// judge says how the launch ended. A delivered result decides, whatever the
+// session's end; without one the program's own words do.
+func (l *launch) judge(adapter provider.Provider, report provider.Report, result process.Result) error {
+	l.end.Usage, l.end.ExitCode = report.Usage, result.ExitCode
+	l.rec.Session, l.rec.Exit, l.rec.Ended = report.Session, result.ExitCode, true
+	answer, _, resultErr := readResult(l.resultFile(), l.rec.Attempt.Findings)
+	l.end.Delivered = answer != nil
+	switch {
+	case answer != nil:
+		l.end.Outcome = contract.OutcomeSuccess
+	case result.Ended == process.EndCancelled:
+		l.interrupted()
+	case resultErr != nil || result.Succeeded() && !adapter.Agent():
+		l.end.Outcome = contract.OutcomeSuccess // LandWork looks at what is there
+	default:
+		l.classify(adapter, result)
+	}
+	l.rec.Outcome, l.rec.Reason = l.end.Outcome, l.end.Reason
+	return writeRecord(l.dir, l.rec)
+}
+
+// classify reads from the output what ended the launch.
+func (l *launch) classify(adapter provider.Provider, result process.Result) {
+	now := l.Now().UTC()
+	launch := quota.Launch{
+		ID: l.in.Node, Provider: l.speaks(), Channel: quota.Stderr,
+		Text: []byte(strings.Join(result.LastStderrLines, "\n")), ObservedAt: now,
+		LocalZone: l.Local, Zone: time.LoadLocation, Patterns: l.patterns(),
+	}
+	if result.Ended == process.EndExited || result.Ended == process.EndFinalEvent {
+		launch.ExitCode = &result.ExitCode
+	}
+	verdict := quota.Classify(launch)
+	l.end.Outcome = contract.Outcome(verdict.Outcome)
+	l.end.Tail = clipHead(result.StdoutTail+"\n"+result.StderrTail, tailSize)
+	l.end.Reason = reasonOf(verdict, result)
+	switch {
+	case l.end.Outcome == contract.OutcomeError:
+		l.end.Cause = contract.CauseWork
+	case l.end.Outcome == contract.OutcomeTimeout:
+		l.end.Cause = contract.CauseHost // charged as host (dispatch.md)
+	case l.end.Outcome.Limit():
+		l.limit(verdict, now)
+	}
+}
+
+// patterns are the user's own limit texts; the starter refused those that do not compile.
+func (l *launch) patterns() quota.Patterns {
+	rules := make([]quota.Pattern, 0, len(l.opened.config.LimitPatterns))
+	for _, p := range l.opened.config.LimitPatterns {
+		rules = append(rules, quota.Pattern{Match: p.Match, Outcome: quota.Outcome(p.Outcome), Reset: p.Reset})
+	}
+	patterns, err := quota.CompilePatterns(rules)
+	if err != nil {
+		l.Host.Log.Warn("compile limit patterns", "run", l.in.Run, "error", err)
+	}
+	return patterns
+}
+
+func (l *launch) limit(verdict quota.Verdict, now time.Time) {
+	policy := l.opened.config.Plan.Policy
+	limit := &contract.Limit{Scope: string(verdict.Scope), Hard: verdict.Hard, Rule: verdict.Rule, Evidence: clip(verdict.Evidence, 2000)}
+	if verdict.ResetAt != nil {
+		at := quota.Reopens(verdict, now, policy.ResumeMargin.Std(), policy.ResumeJitter.Std(), l.Jitter())
+		limit.ResetAt, limit.ReopensAt = verdict.ResetAt, &at
+	}
+	l.end.Limit = limit
+	if l.end.Outcome != contract.OutcomeModelUnavailable && l.end.Outcome != contract.OutcomePacketTooLarge {
+		l.end.Kept = &contract.Kept{Attempt: l.in.Attempt, Host: l.Host.ID, Pool: l.in.Pool, Session: l.rec.Session, Step: "worker"}
+	}
+}
+
+// speaks is whose limit texts the program prints.
+func (l *launch) speaks() string {
+	name := string(l.pool.Provider)
+	if l.pool.Provider == contract.ProviderCommand {
+		name = l.pool.Options["speaks"]
+	}
+	if name == string(contract.ProviderClaude) {
+		return "claude-code"
+	}
+	if name == "" {
+		return "generic"
+	}
+	return name
+}
+
+func reasonOf(verdict quota.Verdict, result process.Result) string {
+	text := strings.Join(strings.Fields(verdict.Evidence), " ")
+	switch {
+	case result.Ended == process.EndIdle:
+		return "no output for too long: the program was stopped"
+	case result.Ended == process.EndAbsolute:
+		return "the attempt's time was over: the program was stopped"
+	case text != "":
+		return clip(text, 400)
+	}
+	reason := fmt.Sprintf("the program ended with %s and no result", result)
+	if n := len(result.LastStderrLines); n > 0 {
+		reason += ": " + strings.Join(strings.Fields(result.LastStderrLines[n-1]), " ")
+	}
+	return clip(reason, 400)
+}

@@ -1,0 +1,88 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"go.temporal.io/sdk/temporal"
+
+	"mendflow/internal/artifacts"
+	"mendflow/internal/contract"
+	"mendflow/internal/gitrepo"
+)
+
+// errInvalidPlan marks a plan or pools file that cannot be used.
+var errInvalidPlan = errors.New("invalid plan")
+
+// errBranchMoved says that somebody else wrote to the truth.
+var errBranchMoved = errors.New("the truth was moved by somebody else")
+
+// errorSize bounds the text of an error, so that it never becomes a large payload.
+const errorSize = 1000
+
+// translate is the only place where errors become Temporal's: a type from the
+// contract, one bounded line. A cancellation stays what it is.
+func translate(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return temporal.NewCanceledError()
+	}
+	return temporal.NewApplicationErrorWithOptions(clip(foldSpace(err.Error()), errorSize), typeOf(err),
+		temporal.ApplicationErrorOptions{})
+}
+
+func typeOf(err error) string {
+	switch {
+	case errors.Is(err, errInvalidPlan):
+		return contract.ErrorInvalidPlan
+	case errors.Is(err, errBranchMoved):
+		return contract.ErrorBranchMoved
+	case errors.Is(err, gitrepo.ErrBaseUnknown):
+		return contract.ErrorBaseUnknown
+	case errors.Is(err, gitrepo.ErrFenced):
+		return contract.ErrorSuperseded
+	case errors.Is(err, gitrepo.ErrNoWorktree), errors.Is(err, gitrepo.ErrOutOfPlace), errors.Is(err, fs.ErrNotExist):
+		return contract.ErrorWorktreeMissing
+	case errors.Is(err, gitrepo.ErrDiskFull), errors.Is(err, artifacts.ErrFull):
+		return contract.ErrorDiskFull
+	case errors.Is(err, artifacts.ErrNotFound):
+		return contract.ErrorArtifactMissing
+	case errors.Is(err, gitrepo.ErrUnreachable), errors.Is(err, gitrepo.ErrNotRepository),
+		errors.Is(err, gitrepo.ErrEmptyRepository), errors.Is(err, gitrepo.ErrHubRefuses):
+		return contract.ErrorRepositoryUnreachable
+	}
+	return contract.ErrorInternal
+}
+
+// foldSpace makes one line of a text.
+func foldSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// clip cuts text at a rune boundary to at most limit bytes.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// clipHead keeps the end of a text, where failures say what is wrong.
+func clipHead(text string, limit int) string {
+	text = strings.TrimSpace(text)
+	if len(text) <= limit {
+		return text
+	}
+	start := len(text) - limit + len("…")
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	return "…" + text[start:]
+}

@@ -1,0 +1,187 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mendflow/internal/artifacts"
+	"mendflow/internal/contract"
+	"mendflow/internal/gate"
+	"mendflow/internal/gitrepo"
+)
+
+// Gate runs gate commands.
+type Gate struct {
+	Host *Host
+}
+
+// RunGate runs the gate in a throw-away tree of the commit, the truth when none
+// is named. A result for the same commit and purpose that was stored before a
+// crash counts.
+func (a *Gate) RunGate(ctx context.Context, in contract.GateInput) (contract.GateEnd, error) {
+	heart := startHeart(ctx, a.Host.ID, "gate")
+	defer heart.end()
+	ctx, stop := untilHostStops(ctx)
+	defer stop()
+	end, err := a.run(ctx, in, heart)
+	return end, translate(ctx, err)
+}
+
+func (a *Gate) run(ctx context.Context, in contract.GateInput, heart *heart) (contract.GateEnd, error) {
+	var none contract.GateEnd
+	opened, err := a.Host.run(ctx, in.Config)
+	if err != nil {
+		return none, err
+	}
+	commit := in.Commit
+	if commit == "" {
+		state, err := opened.mirror.State(ctx, in.Run, opened.config.BaseCommit)
+		if err != nil {
+			return none, fmt.Errorf("read truth: %w", err)
+		}
+		if state.BranchMoved() {
+			return none, fmt.Errorf("check truth of %s: %w", in.Run, errBranchMoved)
+		}
+		commit = state.Truth
+	}
+	baseline, err := a.stored(ctx, in.Base)
+	if err != nil {
+		return none, err
+	}
+	if baseline != nil && commit == baseline.Commit && baseline.Verdict == gate.VerdictGreen {
+		return a.keep(ctx, in, *baseline) // nothing landed: what the base gave counts
+	}
+	tree, err := opened.mirror.ThrowawayWorktree(ctx, in.Run, fmt.Sprintf("gate-%s-%d", in.Purpose, in.Round), commit)
+	if err != nil {
+		return none, fmt.Errorf("check out %s: %w", commit, err)
+	}
+	defer func() {
+		if err := tree.Release(context.WithoutCancel(ctx), gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+			a.Host.Log.Warn("release tree of the gate", "run", in.Run, "error", err)
+		}
+	}()
+	return a.judge(ctx, in, opened, tree, commit, baseline, heart)
+}
+
+func (a *Gate) judge(ctx context.Context, in contract.GateInput, opened *openRun, tree *gitrepo.Worktree, commit string, baseline *gate.Result, heart *heart) (contract.GateEnd, error) {
+	var none contract.GateEnd
+	root, err := os.OpenRoot(tree.Path())
+	if err != nil {
+		return none, fmt.Errorf("open tree of the gate: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	runner := &gateRunner{host: a.Host, run: opened, tree: tree, heart: heart, mark: fmt.Sprintf("%s/%s/gate/%s-%d", a.Host.ID, in.Run, in.Purpose, in.Round)}
+	for _, command := range opened.config.Plan.Setup {
+		exit, err := runner.Run(ctx, gate.Job{Command: command, Timeout: time.Duration(opened.config.Plan.Policy.SetupMinutes) * time.Minute, Output: discard{}})
+		if err != nil {
+			return none, err
+		}
+		if exit.Code != 0 {
+			return none, fmt.Errorf("set up the tree of the gate: `%s` failed with exit code %d", command, exit.Code)
+		}
+	}
+	request := gate.Request{
+		Commands: opened.config.Gate, Commit: commit, Root: tree.Path(), Tree: root.FS(),
+		Timeout:  time.Duration(opened.config.Plan.Policy.GateMinutes) * time.Minute,
+		Residual: opened.config.GateResidual, All: in.Purpose == "baseline" && in.Baseline == "accept",
+		OpenLog: func(ctx context.Context, name string) (gate.Log, error) {
+			key := fmt.Sprintf("runs/%s/gate/%s-%d/%s.log", in.Run, in.Purpose, in.Round, name)
+			w, err := a.Host.Artifacts.Writer(ctx, key, opened.masker)
+			if err != nil {
+				return nil, err
+			}
+			return &gateLog{w}, nil
+		},
+	}
+	if in.Baseline == "accept" && in.Purpose != "baseline" {
+		request.Baseline = baseline
+	}
+	result, err := gate.Run(ctx, runner, request)
+	if err != nil {
+		return none, err
+	}
+	return a.keep(ctx, in, result)
+}
+
+// stored reads the baseline's full result.
+func (a *Gate) stored(ctx context.Context, base *contract.GateEnd) (*gate.Result, error) {
+	if base == nil || base.Result == nil {
+		return nil, nil
+	}
+	data, err := a.Host.Artifacts.Get(ctx, base.Result.URI)
+	if err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	var result gate.Result
+	if err := json.Unmarshal(data, &result); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	return &result, nil
+}
+
+// keep stores the full result and returns the bounded one.
+func (a *Gate) keep(ctx context.Context, in contract.GateInput, result gate.Result) (contract.GateEnd, error) {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return contract.GateEnd{}, fmt.Errorf("write gate result: %w", err)
+	}
+	ref, err := a.Host.Artifacts.Put(ctx, fmt.Sprintf("runs/%s/gate/%s-%d/result.json", in.Run, in.Purpose, in.Round), data)
+	if err != nil {
+		return contract.GateEnd{}, fmt.Errorf("store gate result: %w", err)
+	}
+	end := result.End()
+	stored := reference(ref)
+	end.Result = &stored
+	return end, nil
+}
+
+// gateRunner runs gate commands as this host runs everything of a plan.
+type gateRunner struct {
+	host  *Host
+	run   *openRun
+	tree  *gitrepo.Worktree
+	heart *heart
+	mark  string
+}
+
+// Run implements gate.Runner.
+func (g *gateRunner) Run(ctx context.Context, job gate.Job) (gate.Exit, error) {
+	if err := g.tree.AssertInPlace(""); err != nil {
+		return gate.Exit{}, err
+	}
+	g.heart.step("gate: " + clip(job.Command.String(), 100))
+	end, err := g.host.check(ctx, g.run, checkRequest{
+		Command: job.Command, Dir: filepath.Join(g.tree.Path(), job.Dir), Tree: g.tree.Path(),
+		Mark: g.mark, Timeout: job.Timeout, Output: job.Output,
+	})
+	if err != nil {
+		return gate.Exit{}, err
+	}
+	if end.Code == commandNotFound && end.Tail != "" {
+		_, _ = fmt.Fprintln(job.Output, end.Tail) // a program that is missing says so in the log, as a shell does
+	}
+	return gate.Exit{Code: end.Code, TimedOut: end.TimedOut, Elapsed: end.Elapsed}, nil
+}
+
+// gateLog is an artifact that a gate command writes.
+type gateLog struct{ *artifacts.Writer }
+
+// Commit closes the log and refers to it.
+func (l *gateLog) Commit(context.Context) (contract.Artifact, error) {
+	ref, err := l.Finish()
+	return contract.Artifact(ref), err
+}
+
+// Discard gives the log up.
+func (l *gateLog) Discard() { l.Abort() }
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+var _ gate.Runner = (*gateRunner)(nil)
+

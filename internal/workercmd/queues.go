@@ -1,0 +1,103 @@
+package workercmd
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"mendflow/activities"
+	"mendflow/internal/contract"
+	"mendflow/workflows"
+)
+
+// stopTimeout is how long a stopping worker waits for its attempts to be
+// interrupted and salvaged; a second signal cuts it short.
+const stopTimeout = 25 * time.Second
+
+// queues are the Temporal workers of this process: one for the main queue, one
+// for what must happen on this host, one per pool.
+type queues struct {
+	workers []worker.Worker
+	failed  chan error
+}
+
+func newQueues(connected client.Client, set activities.Set, pools []contract.Pool, slots int) *queues {
+	q := &queues{failed: make(chan error, 1)}
+	git := 2 * runtime.GOMAXPROCS(0)
+	main := q.add(connected, contract.QueueMain, worker.Options{
+		MaxConcurrentActivityExecutionSize:     8,
+		MaxConcurrentWorkflowTaskExecutionSize: 64,
+		MaxConcurrentWorkflowTaskPollers:       4,
+		MaxConcurrentActivityTaskPollers:       2,
+	})
+	workflows.Register(main)
+	set.RegisterMain(main)
+
+	host := q.add(connected, contract.HostQueue(set.Landing.Host.ID), worker.Options{
+		MaxConcurrentActivityExecutionSize: max(git, 4),
+		MaxConcurrentActivityTaskPollers:   2,
+		DisableWorkflowWorker:              true,
+	})
+	set.RegisterHost(host)
+
+	shared := newSharedSlots(slots)
+	for _, p := range pools {
+		pool := q.add(connected, contract.PoolQueue(p.ID), worker.Options{
+			Tuner:                            shared.tuner(p.MaxConcurrent),
+			MaxConcurrentActivityTaskPollers: min(2, p.MaxConcurrent),
+			DisableWorkflowWorker:            true,
+		})
+		set.RegisterPool(pool)
+	}
+	return q
+}
+
+// add makes a worker with what all of them share.
+func (q *queues) add(connected client.Client, queue string, options worker.Options) worker.Worker {
+	options.WorkerStopTimeout = stopTimeout
+	options.MaxHeartbeatThrottleInterval = time.Second // a cancel reaches an activity with its next beat
+	options.DefaultHeartbeatThrottleInterval = time.Second
+	options.DisableEagerActivities = true
+	options.DisableRegistrationAliasing = true
+	options.OnFatalError = func(err error) {
+		select {
+		case q.failed <- fmt.Errorf("serve queue %s: %w", queue, err):
+		default:
+		}
+	}
+	w := worker.New(connected, queue, options)
+	q.workers = append(q.workers, w)
+	return w
+}
+
+func (q *queues) start() error {
+	for _, w := range q.workers {
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("start worker: %w", err)
+		}
+	}
+	return nil
+}
+
+// stop ends all workers side by side. The activities see their stop channel
+// close, interrupt what they run and answer; a second signal does not wait.
+func (q *queues) stop(signals <-chan os.Signal) {
+	done := make(chan struct{})
+	go func() {
+		var wait sync.WaitGroup
+		for _, w := range q.workers {
+			wait.Go(w.Stop)
+		}
+		wait.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-signals:
+	}
+}

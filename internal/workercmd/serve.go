@@ -1,0 +1,185 @@
+package workercmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"go.temporal.io/sdk/client"
+
+	"mendflow/activities"
+	"mendflow/internal/artifacts"
+	"mendflow/internal/config"
+	"mendflow/internal/contract"
+	"mendflow/internal/dispatch"
+	"mendflow/internal/gitrepo"
+	"mendflow/internal/process"
+	"mendflow/internal/provider"
+	"mendflow/internal/provider/command"
+)
+
+// serve runs the worker until a signal stops it.
+func serve(ctx context.Context, o options, signals <-chan os.Signal, out io.Writer, log *slog.Logger) error {
+	state, err := config.StateDir(o.stateDir)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockState(state)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	pools, err := servedPools(o.pools)
+	if err != nil {
+		return err
+	}
+	host, err := openHost(ctx, o, state, pools, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := host.Git.Close(); err != nil {
+			log.Warn("close git store", "error", err)
+		}
+		_ = host.Artifacts.Close()
+	}()
+	if err := clearHost(ctx, host); err != nil {
+		return err
+	}
+	dial := o.connection
+	connected, err := dial.Dial(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer connected.Close()
+	options, err := dial.Options(log)
+	if err != nil {
+		return err
+	}
+	queues := newQueues(connected, activitySet(host, connected, options.Namespace), pools, o.slots)
+	if err := queues.start(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "worker ready: host=%s state=%s pools=%s\n", host.ID, state, strings.Join(poolIDs(pools), ","))
+	select {
+	case <-ctx.Done():
+	case <-signals:
+	case err := <-queues.failed:
+		queues.stop(signals)
+		return err
+	}
+	queues.stop(signals)
+	return nil
+}
+
+// lockState keeps two workers from sharing a state folder: they would take each
+// other's attempts for left-overs.
+func lockState(state string) (func(), error) {
+	lock := flock.New(filepath.Join(state, "worker.lock"))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock state folder: %w", err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("lock state folder: another worker uses %s: stop it, or give --state-dir", state)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// servedPools reads this worker's own pools file.
+func servedPools(path string) ([]contract.Pool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &invalidError{fmt.Errorf("read pools: %w", err)}
+	}
+	file, faults := dispatch.ParsePools(path, data)
+	if err := faults.Err(); err != nil {
+		return nil, &invalidError{err}
+	}
+	return file.Pools, nil
+}
+
+func poolIDs(pools []contract.Pool) []string {
+	ids := make([]string, len(pools))
+	for i, p := range pools {
+		ids[i] = p.ID
+	}
+	return ids
+}
+
+// openHost brings together what activities share.
+func openHost(ctx context.Context, o options, state string, pools []contract.Pool, log *slog.Logger) (*activities.Host, error) {
+	id := o.hostName
+	if id == "" {
+		var err error
+		if id, err = config.HostID(state); err != nil {
+			return nil, err
+		}
+	}
+	where, err := config.ArtifactsURL(o.artifacts, state)
+	if err != nil {
+		return nil, err
+	}
+	store, err := artifacts.Open(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	hook := killPoint()
+	git, err := gitrepo.NewStore(gitrepo.Settings{StateDir: state, HostID: id, Log: log, Hook: hook})
+	if err != nil {
+		return nil, err
+	}
+	host := &activities.Host{
+		ID: id, StateDir: state, Git: git, Artifacts: store, Providers: providers(),
+		Pools: map[string]contract.Pool{}, Lookup: os.LookupEnv, Log: log, Hook: hook,
+	}
+	for _, p := range pools {
+		host.Pools[p.ID] = p
+	}
+	return host, nil
+}
+
+// providers wires the adapters in.
+func providers() *provider.Registry {
+	var registry provider.Registry
+	registry.Register(contract.ProviderCommand, command.Provider{})
+	return &registry
+}
+
+// clearHost ends what a killed worker left on this host and makes its folders.
+func clearHost(ctx context.Context, host *activities.Host) error {
+	if err := process.BecomeSubreaper(ctx); err != nil {
+		return err
+	}
+	left, err := process.Sweep(ctx, host.ID)
+	if err != nil {
+		return fmt.Errorf("end what an earlier worker left: %w", err)
+	}
+	for _, p := range left {
+		host.Log.Warn("ended a process that an earlier worker left", "process", p)
+	}
+	return host.MakeFolders()
+}
+
+func activitySet(host *activities.Host, connected client.Client, namespace string) activities.Set {
+	return activities.Set{
+		Repository:  &activities.Repository{Host: host, Server: connected.OperatorService(), Namespace: namespace, Now: time.Now},
+		Attempt:     &activities.Attempt{Host: host, Now: time.Now, Jitter: rand.Float64, Local: time.UTC},
+		Landing:     &activities.Landing{Host: host},
+		Gate:        &activities.Gate{Host: host},
+		Artifacts:   &activities.Artifacts{Host: host},
+		Publication: &activities.Publication{Host: host},
+		Service:     &activities.Service{Server: connected},
+	}
+}
+
