@@ -27,8 +27,8 @@ type Environment struct {
 }
 
 // passed are host variables that every program gets: where tools are, and how
-// to reach the network. Registries and proxies are the operator's settings;
-// credentials are not among them.
+// to reach the network. Registries and proxies are the operator's settings; a
+// login inside a proxy's URL is masked in output by its look (package redact).
 var passed = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
@@ -78,7 +78,6 @@ func (e Environment) Build() ([]string, error) {
 		return nil, fmt.Errorf("build environment: home %q and temporary folder %q must be absolute", e.Home, e.Temp)
 	}
 	values := map[string]string{"LANG": "C.UTF-8"}
-	e.tools(values)
 	for _, name := range e.Pass {
 		if err := CheckPass(name); err != nil {
 			return nil, err
@@ -89,6 +88,7 @@ func (e Environment) Build() ([]string, error) {
 			values[name] = value
 		}
 	}
+	e.tools(values)
 	values["HOME"], values["TMPDIR"] = e.Home, e.Temp
 	values["TZ"] = "UTC" // programs print times without a zone
 	for name, value := range e.Set {
@@ -116,9 +116,30 @@ func (e Environment) tools(values map[string]string) {
 			values[t.name] = folder
 		}
 	}
+	if downloads := e.goDownloads(); downloads != "" {
+		proxy := lookup(e.Host, "GOPROXY")
+		if proxy == "" {
+			proxy = "https://proxy.golang.org,direct"
+		}
+		values["GOPROXY"] = "file://" + downloads + "," + proxy
+	}
 	// A cargo home holds both programs and a registry cache that is written to:
 	// the private one, while PATH leads to the programs.
 	values["CARGO_HOME"] = filepath.Join(e.Home, ".cargo")
+}
+
+// goDownloads is the part of the host's Go module cache that can serve as a
+// module proxy, so that a private module cache is filled without the network.
+func (e Environment) goDownloads() string {
+	cache := lookup(e.Host, "GOMODCACHE")
+	if cache == "" && e.HostHome != "" {
+		cache = filepath.Join(e.HostHome, "go", "pkg", "mod")
+	}
+	downloads := filepath.Join(cache, "cache", "download")
+	if info, err := os.Stat(downloads); !filepath.IsAbs(downloads) || err != nil || !info.IsDir() || strings.ContainsAny(downloads, ",|% ") {
+		return ""
+	}
+	return downloads
 }
 
 // Inside returns the mark of the attempt that this process runs in, if any.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -33,6 +34,7 @@ var programs = map[string]func(args []string) int{
 	"host":     host,
 	"zombies":  zombies,
 	"meter":    meter,
+	"dial":     dial,
 }
 
 func play(name string, args []string) int {
@@ -161,6 +163,17 @@ func boolCode(ok bool) int {
 		return 0
 	}
 	return 1
+}
+
+// dial says hello to a TCP address.
+func dial(args []string) int {
+	c, err := net.Dial("tcp", args[0])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_, err = io.WriteString(c, "hello")
+	return boolCode(err == nil && c.Close() == nil)
 }
 
 // zombies starts programs that end at once and whose parent has ended before.

@@ -146,7 +146,7 @@ func startConfined(o order, attr *syscall.ProcAttr) (pid int, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return 0, errors.Join(sendErr, readErr, fmt.Errorf("confine program: %s", text))
 	}
-	return 0, startFailure(r)
+	return 0, &startFailure{r.StartError, r.Errno}
 }
 
 // confine is the whole life of the second copy.
@@ -165,10 +165,28 @@ func confine() int {
 		err = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	}
 	if err == nil {
-		err = syscall.Exec(o.Path, o.Argv, o.Env)
+		dropCapabilities()
+		err = executing(o.Path, syscall.Exec(o.Path, o.Argv, o.Env))
 	}
 	_ = json.NewEncoder(os.NewFile(confineReportFD, "report")).Encode(startReport(err))
 	return 1
+}
+
+// dropped are the capabilities of root that reach around Landlock: they read the
+// memory of other processes, load code into the kernel, or touch devices.
+var dropped = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_PERFMON, unix.CAP_BPF, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO,
+	unix.CAP_SYS_BOOT, unix.CAP_SYS_TIME, unix.CAP_SYSLOG, unix.CAP_MKNOD, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE,
+	unix.CAP_DAC_READ_SEARCH,
+}
+
+// dropCapabilities takes effect when this thread executes the program. Where it
+// is not allowed, the process is not root's and has none to lose, nor can the
+// program gain any.
+func dropCapabilities() {
+	for _, c := range dropped {
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+	}
 }
 
 type pipeEnds struct{ r, w *os.File }

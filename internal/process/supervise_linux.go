@@ -115,7 +115,7 @@ func startSupervised(spec *Spec, path string, files stdio) (child, error) {
 		return c, nil
 	}
 	if err == nil {
-		err = startFailure(first)
+		err = &startFailure{first.StartError, first.Errno}
 	}
 	c.lost(err) // nothing runs, but the supervisor has to be reaped
 	return fail(err)
@@ -134,11 +134,19 @@ func (c *supervisedChild) fork() error {
 	return nil
 }
 
-func startFailure(r report) error {
-	if r.Errno != 0 {
-		return fmt.Errorf("%s: %w", r.StartError, r.Errno)
+// startFailure is an error of another process: its text and the number behind it.
+type startFailure struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e *startFailure) Error() string { return e.text }
+
+func (e *startFailure) Unwrap() error {
+	if e.errno == 0 {
+		return nil
 	}
-	return errors.New(r.StartError)
+	return e.errno
 }
 
 // controlPair makes the two ends of the line to a supervisor. When this process

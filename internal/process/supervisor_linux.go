@@ -100,11 +100,8 @@ func (s *supervisor) say(r report) {
 }
 
 func startReport(err error) report {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return report{StartError: "execute program", Errno: errno}
-	}
-	return report{StartError: err.Error()}
+	errno, _ := errors.AsType[syscall.Errno](err)
+	return report{StartError: err.Error(), Errno: errno}
 }
 
 // start starts the program, in its own group, and lets go of its output, so
@@ -124,6 +121,7 @@ func (s *supervisor) start() error {
 		s.program, err = startConfined(s.order, attr)
 	} else {
 		s.program, err = syscall.ForkExec(s.order.Path, s.order.Argv, attr)
+		err = executing(s.order.Path, err)
 	}
 	if err != nil {
 		return err
@@ -139,6 +137,15 @@ func (s *supervisor) start() error {
 	}
 	go s.reap()
 	return nil
+}
+
+// executing names the program in an error of its execution, which alone would
+// read as if the program itself were missing.
+func executing(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("execute %s: %w", path, err)
 }
 
 // reap reaps the program and all that the supervisor adopts, until there are no
