@@ -15,6 +15,7 @@ import (
 	uiversion "github.com/temporalio/ui-server/v2/server/version"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/server/common/headers"
+	"go.temporal.io/server/common/searchattribute/sadefs"
 )
 
 // Exit codes of the program.
@@ -162,6 +163,9 @@ func parseSearchAttributes(pairs []string) (map[string]enumspb.IndexedValueType,
 		kind, err := enumspb.IndexedValueTypeFromString(typeName)
 		if name == "" || err != nil || kind == enumspb.INDEXED_VALUE_TYPE_UNSPECIFIED {
 			return nil, fmt.Errorf("--search-attribute %q is not NAME=TYPE with one of the types Bool, Datetime, Double, Int, Keyword, KeywordList, Text", pair)
+		}
+		if sadefs.IsReserved(name) {
+			return nil, fmt.Errorf("--search-attribute %s is a name of Temporal's own", name)
 		}
 		if known, ok := builtinSearchAttributes[name]; ok && known != kind {
 			return nil, fmt.Errorf("--search-attribute %s is built in with the type %v", name, known)

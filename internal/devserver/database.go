@@ -148,12 +148,9 @@ func (d *database) prepare(ctx context.Context) (err error) {
 // sqliteHeader is how every SQLite file begins (https://sqlite.org/fileformat.html).
 const sqliteHeader = "SQLite format 3\x00"
 
-// checkHeader refuses what is no database before SQLite would call it malformed, and what cannot be opened at all.
+// checkHeader makes a missing file, and refuses what is no database or cannot be opened.
 func (d *database) checkHeader() error {
-	file, err := os.OpenFile(d.path, os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+	file, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600) // payloads are nobody else's business
 	if err != nil {
 		return fmt.Errorf("open database: %w (--db)", err)
 	}
