@@ -15,9 +15,10 @@ func (s *scan) golang() {
 	for _, w := range spaces {
 		uses[w] = s.workspaceUses(w)
 	}
+	holding := s.holdingGo(modules)
 	for _, m := range modules {
-		if !s.holdsGo(m, modules) {
-			continue
+		if !holding[m] {
+			continue // `go vet ./...` fails where no package matches
 		}
 		var prefix []string
 		if w := enclosing(m, spaces); w != "" {
@@ -47,9 +48,19 @@ func (s *scan) workspaceUses(dir string) []string {
 	return out
 }
 
-// holdsGo reports whether a Go file belongs to the module: `go vet ./...` fails where no package matches.
-func (s *scan) holdsGo(module string, modules []string) bool {
-	return slices.ContainsFunc(s.goFiles, func(p string) bool {
-		return enclosing(path.Dir(p), modules) == module
-	})
+// holdingGo returns the modules to which a Go file belongs, in one pass over the files: trees are large.
+func (s *scan) holdingGo(modules []string) map[string]bool {
+	known := make(map[string]bool, len(modules))
+	for _, m := range modules {
+		known[m] = true
+	}
+	holding := map[string]bool{}
+	for _, p := range s.goFiles {
+		dir := path.Dir(p)
+		for !known[dir] && dir != "." {
+			dir = path.Dir(dir)
+		}
+		holding[dir] = true
+	}
+	return holding
 }
