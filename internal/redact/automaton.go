@@ -11,6 +11,8 @@ type automaton struct {
 	// the other bytes are; the rest have their edges only.
 	near [][256]int32
 
+	longest int // bytes of the longest pattern
+
 	nodes  []node
 	labels []byte  // edge labels, the edges of a node next to each other and sorted
 	target []int32 // where each edge leads
@@ -79,6 +81,7 @@ func (b *builder) build() *automaton {
 			a.labels = append(a.labels, c)
 			a.target = append(a.target, n.edges[c])
 		}
+		a.longest = max(a.longest, int(n.depth))
 		a.nodes[i] = node{first: first, last: int32(len(a.labels)), depth: n.depth, value: n.value, rules: n.rules}
 	}
 	queue := make([]int32, 0, len(a.nodes))

@@ -149,10 +149,16 @@ func (m *matcher) skip(next int64, lineEnd bool) {
 	if lineEnd {
 		m.candidates = m.candidates[:0]
 	}
-	if m.idle() {
+	g := gap{seen: m.seen, skipped: next - m.seen}
+	switch n := len(m.gaps); {
+	case m.idle():
 		m.gaps = m.gaps[:0] // no position before the gap will be asked for
+	case n > 0 && m.gaps[n-1].seen == m.seen:
+		m.gaps = m.gaps[:n-1]
+	case n > 2*m.auto.longest: // nor any before the longest pattern
+		m.gaps = m.gaps[:copy(m.gaps, m.gaps[n-m.auto.longest:])]
 	}
-	m.gaps = append(m.gaps, gap{seen: m.seen, skipped: next - m.seen})
+	m.gaps = append(m.gaps, g)
 }
 
 // pastGaps says whether nothing that is under way, and no question of what

@@ -63,6 +63,31 @@ func TestTextBetweenSecretsIsKept(t *testing.T) {
 	})
 }
 
+// TestTimeAndMemoryAreLinear does not end within its life if time is quadratic.
+func TestTimeAndMemoryAreLinear(t *testing.T) {
+	t.Parallel()
+	periodic := strings.Repeat("abcabcabd", 40)
+	m := redact.NewMasker([]string{secret, periodic})
+	for _, unit := range []string{
+		"\x1b[31m", "\\", "\\u001b[", "a\x1b[m", "\n", "\r\n  ", "sk-", "://a:b", "eyJ", "-----BEGIN RSA PRIVATE KEY-----", "-",
+		secret[:6] + "\n", secret[:6] + "\x1b[1m", "abcabc", "abcabc\n", "a\x1b]", "\x1b", "sk-1234567890123456789\x1b[0m", "xoxb-\\u001b[0m",
+	} {
+		var out counting
+		w := m.Writer(&out)
+		_, err := io.WriteString(w, secret[:9]+periodic[:100]+"ghp_"+strings.Repeat(unit, 4<<20/len(unit)))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		require.LessOrEqual(t, w.Held(), 256<<10, "%q", unit)
+	}
+}
+
+type counting int
+
+func (c *counting) Write(p []byte) (int, error) {
+	*c += counting(len(p))
+	return len(p), nil
+}
+
 func FuzzMasker(f *testing.F) {
 	for _, text := range pieces() {
 		f.Add(text, uint8(3))

@@ -18,6 +18,10 @@ const step = 64 << 10
 // back ordinary lines; see headless for secrets that break before it.
 const wrapDepth = 3
 
+// maxStretch bounds how far terminal codes can stretch a secret and still have
+// it found, and with that the memory of a writer.
+const maxStretch = 64 << 10
+
 // Writer masks what is written to it and passes it on. It is not safe for use
 // by several goroutines at once. Close it to release what is held back.
 type Writer struct {
@@ -139,9 +143,12 @@ func (w *Writer) scanClean(b byte, pos int64) {
 	switch w.skip.next(b, pos, w.wrapped(&w.clean)) {
 	case verdictLast:
 		w.clean.skip(pos+1, w.skip.lineEnd)
+		w.limit(pos)
 	case verdictBefore:
 		w.clean.skip(pos, w.skip.lineEnd)
-		w.scanClean(b, pos)
+		if w.limit(pos) {
+			w.scanClean(b, pos)
+		}
 	case verdictGiveBack:
 		for i, given := range w.skip.text[:len(w.skip.text)-1] {
 			w.spans = w.clean.feed(given, w.skip.from+int64(i), w.spans)
@@ -149,6 +156,15 @@ func (w *Writer) scanClean(b byte, pos int64) {
 		w.scanClean(b, pos)
 	case verdictSkipped, verdictText:
 	}
+}
+
+// limit gives the clean view up when it holds back too much: then the codes are
+// most of the text. It says whether the view goes on.
+func (w *Writer) limit(pos int64) bool {
+	if pos-w.clean.undecided(pos) > maxStretch+int64(w.clean.auto.longest) {
+		w.cleanOn = false
+	}
+	return w.cleanOn
 }
 
 // release passes on all bytes before position to.
