@@ -12,7 +12,7 @@ import (
 // without wildcards, and words of verify commands that look like paths. A caller
 // looks them up in the repository and hands the answers to ValidateAgainst as
 // facts. Globs with brackets are listed as they are written too, since they may be
-// meant as paths.
+// meant as paths, and paths beyond ASCII in each Unicode normal form.
 func NamedPaths(p *Plan) []string {
 	var paths []string
 	for i := range p.Findings {
@@ -34,8 +34,12 @@ func NamedPaths(p *Plan) []string {
 			paths = append(paths, namedFiles(c)...)
 		}
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	var all []string
+	for _, path := range paths {
+		all = append(all, spellings(path)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // namedFiles returns the words of a command that look like files of the
@@ -93,7 +97,7 @@ func checkFilesExist(f *Finding, path string, facts *Facts, r *FaultReport) {
 	missing := facts.missingFiles(f)
 	var untracked []string
 	missing = slices.DeleteFunc(missing, func(file string) bool {
-		if !slices.Contains(facts.Untracked, file) {
+		if !facts.untracked(file) {
 			return false
 		}
 		untracked = append(untracked, file)
@@ -132,11 +136,11 @@ func warnScopes(n *Node, path string, facts *Facts, r *FaultReport) {
 			clean, _ := CanonicalPath(glob)
 			literal := literalPaths([]string{glob})
 			switch {
-			case len(literal) == 1 && slices.Contains(facts.Folders, literal[0]):
+			case len(literal) == 1 && facts.folder(literal[0]):
 				r.Warn(at, fmt.Sprintf("%q is a folder: the glob matches nothing in it", glob), fmt.Sprintf("write %q", strings.TrimSuffix(glob, "/")+"/**"))
 			case len(literal) == 0 && strings.ContainsAny(glob, "[{") && facts.exists(clean) && !InScope([]string{glob}, clean, facts.FoldCase):
 				r.Warn(at, fmt.Sprintf("%q names an existing file, but as a glob it does not match it", glob), fmt.Sprintf("write %q", EscapeGlob(clean)))
-			case len(literal) == 1 && !facts.IncludeUncommitted && slices.Contains(facts.Untracked, literal[0]):
+			case len(literal) == 1 && !facts.IncludeUncommitted && facts.untracked(literal[0]):
 				r.Add(at, fmt.Sprintf("%s exists only untracked in your checkout", literal[0]), "commit it, or start with --include-uncommitted")
 			case list.key == ".read" && len(literal) == 1 && !facts.exists(literal[0]):
 				r.Warn(at, fmt.Sprintf("%s does not exist at the base", literal[0]), "")

@@ -79,3 +79,20 @@ func TestEverythingMissingIsAnError(t *testing.T) {
 		"plan.yaml:2:55: warning: findings[0].files: finding F-1 is dropped, none of its files exists at the base: a/b.go; a file that the repair makes belongs into the node's write scope, not here",
 	}, got)
 }
+
+func TestFilesAreFoundInWhicheverNormalFormGitKnowsThem(t *testing.T) {
+	t.Parallel()
+	const composed, decomposed = "caf\u00e9.go", "cafe\u0301.go"
+	for _, written := range []string{composed, decomposed} {
+		p := parse(t, "version: 1\nfindings: [{id: F, title: t, severity: low, files: [{path: "+written+"}]}]\ngate: {commands: none}\n")
+		require.Equal(t, written, p.Findings[0].Files[0].Path, "git knows a file by its bytes")
+		require.Equal(t, []string{decomposed, composed}, NamedPaths(p))
+		for _, known := range []string{composed, decomposed} {
+			facts := &Facts{Sizes: map[string]int64{known: 9000}}
+			require.Empty(t, ValidateAgainst(p, facts))
+			require.Len(t, Select(p, facts).Nodes, 1)
+			require.True(t, InScope(p.Nodes[0].Write, known, false))
+			require.Equal(t, promptTokens+workTokens+3000+(descriptionTail+1)/bytesPerToken, Skeleton(p, Select(p, facts), facts.Sizes)[0].Tokens)
+		}
+	}
+}

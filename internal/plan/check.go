@@ -49,7 +49,7 @@ func checkUniqueID(id string, i int, ids *idIndex, path, kind string, r *FaultRe
 }
 
 func checkLocation(l *Location, path string, r *FaultReport) {
-	clean, err := CanonicalPath(l.Path)
+	clean, err := cleanPath(l.Path)
 	if err != nil {
 		r.Add(path+".path", fmt.Sprintf("path %q is not usable: %v", l.Path, err), "")
 	} else {

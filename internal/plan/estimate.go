@@ -1,5 +1,7 @@
 package plan
 
+import "golang.org/x/text/unicode/norm"
+
 // Estimation constants. They are on the generous side: an estimate that is too
 // small sends a node to a pool that must refuse it.
 const (
@@ -23,11 +25,12 @@ func EstimateTokens(n Node, findings []Finding, sizes map[string]int64) int {
 	tokens := promptTokens + len(n.Verify)*commandTokens
 	counted := map[string]bool{}
 	file := func(path string) {
-		if counted[path] {
+		key := norm.NFC.String(path)
+		if counted[key] {
 			return
 		}
-		counted[path] = true
-		size, known := sizes[path]
+		counted[key] = true
+		size, known := sizeOf(sizes, path)
 		if !known {
 			tokens += unknownFile
 			return
@@ -46,7 +49,7 @@ func EstimateTokens(n Node, findings []Finding, sizes map[string]int64) int {
 	}
 	for _, globs := range [][]string{n.Write, n.Read} {
 		for _, path := range literalPaths(globs) {
-			if _, known := sizes[path]; known { // a literal that does not exist is a file to be made
+			if _, known := sizeOf(sizes, path); known { // a literal that does not exist is a file to be made
 				file(path)
 			}
 		}

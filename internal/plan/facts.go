@@ -15,8 +15,26 @@ type Facts struct {
 }
 
 func (f *Facts) exists(path string) bool {
-	_, file := f.Sizes[path]
-	return file || slices.Contains(f.Folders, path) || f.IncludeUncommitted && slices.Contains(f.Untracked, path)
+	_, file := sizeOf(f.Sizes, path)
+	return file || f.folder(path) || f.IncludeUncommitted && f.untracked(path)
+}
+
+func (f *Facts) folder(path string) bool { return containsPath(f.Folders, path) }
+
+func (f *Facts) untracked(path string) bool { return containsPath(f.Untracked, path) }
+
+func containsPath(paths []string, path string) bool {
+	return slices.ContainsFunc(spellings(path), func(s string) bool { return slices.Contains(paths, s) })
+}
+
+// sizeOf looks a path up in each of its normal forms.
+func sizeOf(sizes map[string]int64, path string) (int64, bool) {
+	for _, s := range spellings(path) {
+		if size, ok := sizes[s]; ok {
+			return size, true
+		}
+	}
+	return 0, false
 }
 
 // missingFiles returns the finding's files that do not exist; none without facts.

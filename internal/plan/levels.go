@@ -182,15 +182,24 @@ func (g *graph) connect() {
 				low[parent] = min(low[parent], low[i])
 			}
 			if low[i] == order[i] {
-				cut := slices.Index(stack, i)
-				members := slices.Clone(stack[cut:])
-				stack = stack[:cut]
-				for _, m := range members {
-					onStack[m] = false
-					g.of[m] = len(g.groups)
-				}
-				g.groups = append(g.groups, members)
+				stack = g.cut(stack, i, onStack)
 			}
+		}
+	}
+}
+
+// cut takes the group whose first member is i off the stack.
+func (g *graph) cut(stack []int, i int, onStack []bool) []int {
+	var members []int
+	for {
+		top := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		onStack[top] = false
+		g.of[top] = len(g.groups)
+		members = append(members, top)
+		if top == i {
+			g.groups = append(g.groups, members)
+			return stack
 		}
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,6 +26,13 @@ var (
 // compose names. A path that is empty, absolute, leaves the repository or lies in
 // .git is an error.
 func CanonicalPath(path string) (string, error) {
+	clean, err := cleanPath(path)
+	return norm.NFC.String(clean), err
+}
+
+// cleanPath is CanonicalPath in the normal form in which the path is written: git
+// knows a file by its bytes.
+func cleanPath(path string) (string, error) {
 	if err := checkPathText(path); err != nil {
 		return "", err
 	}
@@ -32,7 +40,31 @@ func CanonicalPath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return norm.NFC.String(strings.Join(parts, "/")), nil
+	return strings.Join(parts, "/"), nil
+}
+
+// spellings returns the path and its other normal forms, one of which git may
+// know although an editor wrote another.
+func spellings(path string) []string {
+	if isASCII(path) {
+		return []string{path}
+	}
+	all := []string{path}
+	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
+		if s := form.String(path); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func checkPathText(path string) error {

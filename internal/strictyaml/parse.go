@@ -15,8 +15,8 @@ import (
 
 const (
 	maxBytes  = 16 << 20
-	maxDepth  = 1000      // nesting; deeper files exhaust the stack of the YAML library
-	maxValues = 1_000_000 // after aliases are expanded
+	maxDepth  = 1000    // nesting; deeper files exhaust the stack of the YAML library
+	maxValues = 500_000 // after aliases are expanded
 )
 
 // Parse reads one document into nodes. A syntax error ends the reading, so it is
@@ -143,7 +143,7 @@ func (b *builder) build(n ast.Node, path string) *Node {
 	out := &Node{Line: line, Column: column}
 	if b.values++; b.values > maxValues {
 		if b.values == maxValues+1 {
-			b.fault(line, column, path, fmt.Sprintf("the file has more than %d values once its aliases are expanded", maxValues), "")
+			b.fault(line, column, path, fmt.Sprintf("the file has more than %d values, aliases expanded", maxValues), "")
 		}
 		return out
 	}
