@@ -117,29 +117,48 @@ func (d *Drive) trim() {
 	}
 }
 
-// placement is one pass over the queue.
+// placement is the search for pools of one decision.
 type placement struct {
 	d     *Drive
 	now   time.Time
 	views []PoolView
+	freed bool // a ticket was dropped: nodes passed over may have its slot
 	wake  time.Time
 }
 
-// place decides for every node that does not run, in the order of their turns.
+// place decides for every node that does not run, in the order of their turns,
+// until no ticket moves any more: every move is to a better pool, so rounds
+// beyond the number of nodes have nothing to do.
 func (d *Drive) place(now time.Time) (wake time.Time) {
 	pass := &placement{d: d, now: now, views: d.views()}
-	for _, n := range slices.Clone(d.queue) {
-		switch {
-		case n.run != nil:
-		case n.notBefore.After(now):
-			pass.wake = earliest(pass.wake, n.notBefore)
-		case n.broke:
-			d.strand(n, contract.Stranding{Cause: contract.StrandBudgetExhausted, Reason: "the account's budget is used up"})
-		default:
-			pass.node(n)
+	for range len(d.queue) + 1 {
+		pass.freed, pass.wake = false, time.Time{}
+		for _, n := range slices.Clone(d.queue) {
+			pass.turn(n)
+		}
+		if !pass.freed {
+			break
+		}
+	}
+	for _, n := range d.queue {
+		if len(n.tickets) > 0 {
+			pass.hedge(n)
 		}
 	}
 	return pass.wake
+}
+
+// turn decides for one node.
+func (pass *placement) turn(n *driveNode) {
+	switch {
+	case n.run != nil:
+	case n.notBefore.After(pass.now):
+		pass.wake = earliest(pass.wake, n.notBefore)
+	case n.broke:
+		pass.d.strand(n, contract.Stranding{Cause: contract.StrandBudgetExhausted, Reason: "the account's budget is used up"})
+	default:
+		pass.node(n)
+	}
 }
 
 // node finds the pool of one node.
@@ -156,32 +175,33 @@ func (pass *placement) node(n *driveNode) {
 	if best == nil {
 		return
 	}
+	if len(n.tickets) > 0 && !s.waitsAt(best) {
+		if held := slices.IndexFunc(s.order, s.waitsAt); s.worth(best, s.order[held]) < 0 {
+			pass.drop(n, func(*driveTicket) bool { return true })
+		}
+	}
 	if len(n.tickets) == 0 {
 		pass.reserve(n, s, best)
-		return
 	}
-	pass.improve(n, s, best)
 }
 
-// improve replaces waiting tickets by one of a better pool, or adds one of
-// another idle pool when the wait has become long.
-func (pass *placement) improve(n *driveNode, s *selection, best *PoolView) {
-	held := slices.IndexFunc(s.order, s.waitsAt)
-	if !s.waitsAt(best) && s.worth(best, s.order[held]) < 0 {
-		pass.drop(n, func(*driveTicket) bool { return true })
-		pass.reserve(n, s, best)
-		return
+// hedge asks another idle pool as well when the wait has become long.
+func (pass *placement) hedge(n *driveNode) {
+	for {
+		s := newSelection(n.view(), pass.views, pass.d.spill(), pass.now)
+		idle := slices.IndexFunc(s.order, func(p *PoolView) bool { return p.Free > 0 && !s.waitsAt(p) })
+		if idle < 0 {
+			return
+		}
+		had := len(n.tickets)
+		if due := n.tickets[had-1].at.Add(hedgeAfter); due.After(pass.now) {
+			pass.wake = earliest(pass.wake, due)
+			return
+		}
+		if pass.reserve(n, s, s.order[idle]); len(n.tickets) == had {
+			return
+		}
 	}
-	idle := slices.IndexFunc(s.order, func(p *PoolView) bool { return p.Free > 0 && !s.waitsAt(p) })
-	if idle < 0 {
-		return
-	}
-	last := n.tickets[len(n.tickets)-1].at
-	if due := last.Add(hedgeAfter); due.After(pass.now) {
-		pass.wake = earliest(pass.wake, due)
-		return
-	}
-	pass.reserve(n, s, s.order[idle])
 }
 
 // reserve asks for a slot, if the lease allows it.
@@ -233,6 +253,7 @@ func (pass *placement) drop(n *driveNode, unwanted func(*driveTicket) bool) {
 			pass.views[at].Free++
 			pass.views[at].InFlight -= t.spend.Tokens
 		}
+		pass.freed = true
 		return true
 	})
 }

@@ -120,9 +120,16 @@ func newSelection(node NodeView, pools []PoolView, spill plan.Spill, now time.Ti
 	s.order = s.spilled(left)
 	slices.SortFunc(s.order, s.compare)
 	if spill == plan.SpillNever {
-		s.order = s.order[:1]
+		first := s.first()
+		s.order = s.order[first : first+1]
 	}
 	return s
+}
+
+// first is the only pool of a node that may not spill: the first in order, or
+// one of equal worth where it waits already, since the load must not move it.
+func (s *selection) first() int {
+	return max(0, slices.IndexFunc(s.order, func(p *PoolView) bool { return s.waitsAt(p) && s.worth(p, s.order[0]) == 0 }))
 }
 
 // capable reports whether the pool could take the node if it were open. With
