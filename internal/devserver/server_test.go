@@ -17,15 +17,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
-
-func executionOf(id string) *commonpb.WorkflowExecution {
-	return &commonpb.WorkflowExecution{WorkflowId: id}
-}
 
 func TestReadyServerAnswersWhereItSays(t *testing.T) {
 	t.Parallel()
