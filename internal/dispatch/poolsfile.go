@@ -200,7 +200,7 @@ func (p *poolsFilePool) cost(path string, r *plan.FaultReport) *contract.Cost {
 // poolPlaceholder finds {word}; other braces belong to the command itself.
 var poolPlaceholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// poolPlaceholders are what an argument of a command may hold (interface.md, Pools).
+// poolPlaceholders are what a command may hold (interface.md, Pools).
 func poolPlaceholders() []string {
 	return []string{"{prompt}", "{result}", "{worktree}", "{node}", "{model}"}
 }
@@ -219,23 +219,30 @@ func (p *poolsFilePool) checkCommand(path string, r *plan.FaultReport) {
 		r.Add(path+".command", "the command names no program", "the first argument is the program")
 	default:
 		for i, argument := range c.Argv {
-			checkPlaceholders(argument, strictyaml.Index(path+".command", i), r)
+			checkPlaceholders(argument, strictyaml.Index(path+".command", i), false, r)
 		}
+		checkPlaceholders(c.Shell, path+".command", true, r)
 	}
 }
 
-// checkPlaceholders judges arguments only: in a line for the shell, braces are the shell's.
-func checkPlaceholders(argument, path string, r *plan.FaultReport) {
+// checkPlaceholders refuses unknown placeholders. In a line for the shell braces
+// have other uses, so that only misspelt ones are refused there.
+func checkPlaceholders(text, path string, shell bool, r *plan.FaultReport) {
 	known := poolPlaceholders()
-	for _, word := range poolPlaceholder.FindAllString(argument, -1) {
-		if slices.Contains(known, word) {
+	for _, at := range poolPlaceholder.FindAllStringIndex(text, -1) {
+		word := text[at[0]:at[1]]
+		variable := at[0] > 0 && text[at[0]-1] == '$'
+		if slices.Contains(known, word) || shell && variable {
 			continue
 		}
 		remedy := "known ones are " + strings.Join(known, " ")
-		if near, ok := strictyaml.Nearest(word, known); ok {
+		near, ok := strictyaml.Nearest(word, known)
+		if ok {
 			remedy = strictyaml.DidYouMean(near)
 		}
-		r.Add(path, fmt.Sprintf("unknown placeholder %s", word), remedy)
+		if ok || !shell {
+			r.Add(path, fmt.Sprintf("unknown placeholder %s", word), remedy)
+		}
 	}
 }
 

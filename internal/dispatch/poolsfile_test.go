@@ -143,6 +143,15 @@ pools:
 	require.Len(t, file.Pools, 2)
 }
 
+func TestBracesOfTheShellAreNoPlaceholders(t *testing.T) {
+	t.Parallel()
+	line := func(command string) []string {
+		return poolFaults("version: 1\npools: [{id: a, provider: command, command: " + command + "}]\n")
+	}
+	require.Empty(t, line(`"awk '{print}' {prompt} ${mode} {a,b}"`))
+	require.Equal(t, []string{`pools.yaml:2:45: pools[0].command: unknown placeholder {promt}; did you mean "{prompt}"?`}, line(`"cat {promt}"`))
+}
+
 func TestAtLeastOnePoolIsLeft(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"pools.yaml:1:1: pools: the file has no pools; declare at least one"}, poolFaults("version: 1\n"))
