@@ -291,3 +291,23 @@ func TestManyProgramsAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestProgramThatRunsFromProcessToProcessIsCaught(t *testing.T) {
+	t.Parallel()
+	spec := base(t)
+	comet := filepath.Join(spec.Dir, "comet")
+	count := filepath.Join(spec.Dir, "count")
+	require.NoError(t, os.WriteFile(comet, []byte("#!/bin/sh\necho >>count\nsetsid \"$0\" &\n"), 0o755))
+	spec.Argv = []string{comet}
+	r, err := process.Run(t.Context(), spec)
+	require.NoError(t, err)
+	require.True(t, r.Succeeded(), r)
+	size := func() int64 {
+		info, err := os.Stat(count)
+		require.NoError(t, err)
+		return info.Size()
+	}
+	before := size()
+	time.Sleep(200 * time.Millisecond)
+	require.Equal(t, before, size(), "it is still running")
+}

@@ -48,6 +48,8 @@ type report struct {
 }
 
 const (
+	// startTime is how long a program may take to start.
+	startTime = time.Minute
 	// killTime is how long killed processes may take to vanish.
 	killTime = 10 * time.Second
 	// replyTime is the time beyond all graces after which a supervisor that is
@@ -108,7 +110,10 @@ func startSupervised(spec *Spec, path string, files stdio) (child, error) {
 		Path: path, Argv: spec.argv(), Dir: spec.Dir, Env: spec.env(), Sandbox: spec.Sandbox, Ladder: c.ladder,
 	})
 	if err == nil {
+		// A folder on a dead network drive must not hold up the host for ever.
+		_ = ours.SetReadDeadline(time.Now().Add(startTime))
 		err = reports.Decode(&first)
+		_ = ours.SetReadDeadline(time.Time{})
 	}
 	if err == nil && first.Started {
 		go c.follow(reports)

@@ -55,7 +55,6 @@ type supervisor struct {
 	over    bool          // the program has ended
 	termed  map[proc]bool // who got TERM
 	killing time.Time     // since when everything is being killed
-	pause   time.Duration // before the next look whether it worked
 
 	mu   sync.Mutex
 	left map[proc]LeftProcess
@@ -270,14 +269,16 @@ func (s *supervisor) afterExit() {
 func (s *supervisor) kill() {
 	if s.killing.IsZero() {
 		s.killing = time.Now()
-		s.pause = 5 * time.Millisecond
 	}
 	s.outlived()
 	for _, p := range s.tree() {
 		p.send(unix.SIGKILL)
 	}
-	s.timer.Reset(s.pause)
-	s.pause = min(2*s.pause, 200*time.Millisecond)
+	pause := 2 * time.Millisecond // soon, for what runs from process to process
+	if time.Since(s.killing) > time.Second {
+		pause = 50 * time.Millisecond
+	}
+	s.timer.Reset(pause)
 }
 
 // outlived records who is alive beside the program.
