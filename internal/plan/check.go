@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,6 +74,7 @@ func checkNodes(p *Plan, findings *idIndex, derived bool, r *FaultReport) *idInd
 	if derived {
 		for i := range p.Nodes { // ids and scopes come from findings that are checked already
 			ids.add(p.Nodes[i].ID, i)
+			checkCarried(&p.Nodes[i], strictyaml.Index("findings", i)+".files", r)
 		}
 		return ids
 	}
@@ -92,12 +94,16 @@ func checkNodes(p *Plan, findings *idIndex, derived bool, r *FaultReport) *idInd
 		if n.SharedAppend && len(n.Write) == 0 {
 			r.Add(path+".shared_append", "a node without write scope runs alone and shares nothing", "write the scope that it appends to")
 		}
-		if size := carriedBytes(n); size > MaxUnitBytes {
-			r.Add(path, fmt.Sprintf("its findings, edges and write scope take %d bytes, at most %d can be scheduled", size, MaxUnitBytes),
-				"use wider globs, or split the node")
-		}
+		checkCarried(n, path, r)
 	}
 	return ids
+}
+
+func checkCarried(n *Node, path string, r *FaultReport) {
+	if size := carriedBytes(n); size > MaxUnitBytes {
+		r.Add(path, fmt.Sprintf("findings, edges and write scope of node %s take %d bytes, at most %d can be scheduled", n.ID, size, MaxUnitBytes),
+			"write nodes with wider globs, or split it")
+	}
 }
 
 func checkNodeFindings(p *Plan, n *Node, path string, findings *idIndex, r *FaultReport) {
@@ -202,8 +208,14 @@ func checkGlobs(globs []string, path string, r *FaultReport) {
 		if hint := globHint(g); hint != "" {
 			r.Warn(at, fmt.Sprintf("in %q, ** stands beside other characters and means no more than *", g), hint)
 		}
+		if needlessEscape.MatchString(g) {
+			r.Warn(at, fmt.Sprintf("in %q, a backslash takes the next character literally and separates nothing", g), "separate folders with /")
+		}
 	}
 }
+
+// needlessEscape finds backslashes that were probably meant as separators.
+var needlessEscape = regexp.MustCompile(`^([^\\]|\\[^A-Za-z0-9_.])*\\[A-Za-z0-9_.]`)
 
 // globHint proposes what was meant by src/**.go.
 func globHint(glob string) string {

@@ -1,11 +1,23 @@
 // Package plan is the model of a plan: findings grouped into nodes with write
-// scopes, dependencies and verification. It parses plan files with positions,
-// validates them (all faults at once), filters by intent, computes dependency
-// levels and compares write scopes.
+// scopes, dependencies and verification. Everything that can be said about a plan
+// without running it is said here:
+//
+//   - Parse reads a plan file strictly, applies the defaults and reports all faults
+//     at once, each with its place; Schema describes the file for editors.
+//   - Facts are what a caller found in a repository; ValidateAgainst checks a plan
+//     against them (missing files, no gate, files that only a sibling makes).
+//   - Select filters by intent and gives every finding its disposition. A node of
+//     which nothing is left disappears, and its dependants keep the order that went
+//     through it.
+//   - Depths, Levels and Cycles are the dependency graph, with phases as barriers.
+//   - Scope compares globs: conservatively, so that two nodes which might share a
+//     path never run at once, and independently of case and Unicode normal form
+//     where the file system is.
+//   - Skeleton is the plan as workflows carry it, one Unit per node, in pages.
+//   - Show is the overview for people, as a value and as text.
 //
 // It is pure: it reads bytes and values that callers hand in. It knows neither
-// git nor Temporal; what must be looked up in a repository (missing files, gate
-// discovery) is asked by the caller and handed in as facts.
+// git nor Temporal, opens no file and has no clock.
 package plan
 
 import "time"

@@ -203,7 +203,26 @@ func TestAUnitThatNoPageHoldsIsAFault(t *testing.T) {
 	require.NoError(t, err)
 	got := faultTexts("version: 1\nfindings: [{id: F, title: t, severity: low, evidence: [e]}]\nnodes: [{id: A, findings: [F], write: " + string(data) + "}]\n")
 	require.Len(t, got, 1)
-	require.Contains(t, got[0], "at most 40960 can be scheduled; use wider globs, or split the node")
+	require.Contains(t, got[0], "at most 40960 can be scheduled; write nodes with wider globs, or split it")
+
+	files := make([]string, 600)
+	for i := range files {
+		files[i] = fmt.Sprintf("{path: %s/%d}", strings.Repeat("long", 20), i)
+	}
+	got = faultTexts("version: 1\nfindings: [{id: F, title: t, severity: low, files: [" + strings.Join(files, ", ") + "]}]\n")
+	require.Len(t, got, 1)
+	require.Contains(t, got[0], "findings[0].files: findings, edges and write scope of node F take")
+}
+
+func TestGlobsThatSayLessThanTheyLookAreWarnedAbout(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		`plan.yaml:3:59: warning: nodes[0].write[0]: in "src/**.go", ** stands beside other characters and means no more than *; write "src/**/*.go" for every depth`,
+		`plan.yaml:3:70: warning: nodes[0].write[1]: in "src\\lib", a backslash takes the next character literally and separates nothing; separate folders with /`,
+	}, faultTexts(`version: 1
+findings: [{id: F, title: t, severity: low, evidence: [e]}]
+nodes: [{id: A, findings: [F], verify: [check x], write: [src/**.go, src\lib, 'a\*b', 'app/\[id\]/x', "**/*.md"]}]
+`))
 }
 
 func TestDeclaredEstimateWins(t *testing.T) {

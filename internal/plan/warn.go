@@ -95,19 +95,23 @@ func warnVerification(p *Plan, s Selection, r *FaultReport) {
 		r.Warn("nodes", fmt.Sprintf("%s no verify command, only the gate judges them: %s", count(len(bare), "node has", "nodes have"), enumerate(bare)),
 			"give each node a command that fails while its findings are there")
 	}
-	warnSuites(p, s, p.Gate.Commands, r)
+	warnSuites(p, s, r, func(c Command) bool { return wholeSuite(c) || isGateCommand(p.Gate.Commands, c) })
 }
 
-// warnSuites warns about nodes that verify with a gate command or with what is
-// known to run everything: it makes every node depend on all others.
-func warnSuites(p *Plan, s Selection, gate []Command, r *FaultReport) {
+func isGateCommand(gate []Command, c Command) bool {
+	return slices.ContainsFunc(gate, func(g Command) bool { return c.line() == g.line() })
+}
+
+// warnSuites warns about nodes that verify with what runs everything, a gate
+// command or a known one: it makes every node depend on all others.
+func warnSuites(p *Plan, s Selection, r *FaultReport, everything func(Command) bool) {
 	position := positions(p)
 	var nodes []string
 	at, example := "", ""
 	for _, n := range s.Nodes {
 		i := position[n.ID]
 		for k, c := range p.Nodes[i].Verify {
-			if !wholeSuite(c) && !slices.ContainsFunc(gate, func(g Command) bool { return c.line() == g.line() }) {
+			if !everything(c) {
 				continue
 			}
 			if at == "" {

@@ -282,10 +282,10 @@ func (b *builder) key(n ast.MapKeyNode, path string) (string, bool) {
 // merge returns the entries of <<: *a or <<: [*a, *b].
 func (b *builder) merge(n ast.Node, path string) []Entry {
 	value := b.build(n, path)
-	switch value.Kind {
-	case Map:
+	if value.Kind == Map {
 		return value.Entries
-	case List:
+	}
+	if value.Kind == List {
 		var all []Entry
 		for _, item := range value.Items {
 			all = append(all, item.Entries...)
