@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -86,7 +87,13 @@ func TestStageCommandsTakeListedPathsOnly(t *testing.T) {
 	})
 	require.Len(t, cmds, 2)
 	require.Equal(t, []string{"update-index", "-z", "--index-info"}, cmds[0].args)
-	require.Equal(t, []string{"update-index", "-z", "--add", "--remove", "--replace", "--cacheinfo", "100644,ab,eol", "--stdin"}, cmds[1].args)
+	entries, err := io.ReadAll(cmds[0].stdin)
+	require.NoError(t, err)
+	require.Equal(t, "0 00\tgone\x00100644 ab\teol\x00", string(entries))
+	require.Equal(t, []string{"update-index", "-z", "--add", "--remove", "--replace", "--stdin"}, cmds[1].args)
+	files, err := io.ReadAll(cmds[1].stdin)
+	require.NoError(t, err)
+	require.Equal(t, "-x\x00", string(files), "a path is never an argument")
 }
 
 func TestCommandErrorsAreClassified(t *testing.T) {
@@ -168,4 +175,20 @@ func TestMissingGitIsAnError(t *testing.T) {
 	_, err = s.git.run(t.Context(), command{args: []string{"version"}, dir: filepath.Join(t.TempDir(), "gone")})
 	require.Error(t, err)
 	require.True(t, errors.Is(err, os.ErrNotExist))
+}
+
+// liveGit runs a git command in a repository until stop is called.
+func liveGit(t *testing.T, s *Store, gitDir string) (stop func()) {
+	t.Helper()
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	before := s.Commands()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.git.run(ctx, command{args: []string{"hash-object", fifo}, dir: gitDir, gitDir: gitDir})
+	}()
+	require.Eventually(t, func() bool { return s.Commands() > before && gitAliveIn(gitDir) }, 5*time.Second, time.Millisecond)
+	return func() { cancel(); <-ended }
 }

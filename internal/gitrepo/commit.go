@@ -79,25 +79,25 @@ func (w *Worktree) writeTree(ctx context.Context, changes []Change) (string, err
 
 // stageCommands puts the changes into an index: listed paths only, no folder, no gitlink.
 func stageCommands(changes []Change) []command {
-	var files, removed strings.Builder
-	args := []string{"update-index", "-z", "--add", "--remove", "--replace"}
+	var files, entries strings.Builder
 	for _, c := range changes {
 		switch {
 		case c.blob != "":
-			args = append(args, "--cacheinfo", c.newMode+","+c.blob+","+c.Path)
+			fmt.Fprintf(&entries, "%s %s\t%s\x00", c.newMode, c.blob, c.Path)
 		case c.Kind == Deleted:
-			fmt.Fprintf(&removed, "0 %s\t%s\x00", strings.Repeat("0", len(c.oldBlob)), c.Path)
+			// By name, not by what lies at the path now: a pipe or a folder may have taken its place.
+			fmt.Fprintf(&entries, "0 %s\t%s\x00", strings.Repeat("0", len(c.oldBlob)), c.Path)
 		default:
 			files.WriteString(c.Path + "\x00")
 		}
 	}
 	var commands []command
-	if removed.Len() > 0 {
-		// By name, not by what lies at the path now: a pipe or a folder may have taken its place.
-		commands = append(commands, command{args: []string{"update-index", "-z", "--index-info"}, stdin: strings.NewReader(removed.String())})
+	if entries.Len() > 0 {
+		commands = append(commands, command{args: []string{"update-index", "-z", "--index-info"}, stdin: strings.NewReader(entries.String())})
 	}
-	if files.Len() > 0 || len(args) > 5 {
-		commands = append(commands, command{args: append(args, "--stdin"), stdin: strings.NewReader(files.String())})
+	if files.Len() > 0 {
+		commands = append(commands, command{args: []string{"update-index", "-z", "--add", "--remove", "--replace", "--stdin"},
+			stdin: strings.NewReader(files.String())})
 	}
 	return commands
 }

@@ -30,6 +30,10 @@ func (m *Mirror) Merge(ctx context.Context, req MergeRequest) (MergeResult, erro
 		m.store.hook(PointMerged)
 		return MergeResult{Tree: req.Commit.Tree, Clean: true, Skipped: true}, nil
 	}
+	// Another host may have moved the truth.
+	if err := m.ensure(ctx, req.Truth, req.Truth); err != nil {
+		return MergeResult{}, fmt.Errorf("merge %s onto %s: %w", req.Commit.OID, req.Truth, err)
+	}
 	res, err := m.mergeTree(ctx, req.Truth, req.Commit.OID)
 	if err != nil {
 		return MergeResult{}, fmt.Errorf("merge %s onto %s: %w", req.Commit.OID, req.Truth, err)

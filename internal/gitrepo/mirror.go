@@ -183,7 +183,7 @@ func reduceConfig(path, copy string) error {
 		}
 	}
 	kept.WriteString("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n")
-	if err := errors.Join(writeFileAtomic(copy, []byte(kept.String())), os.WriteFile(path, []byte(kept.String()), 0o600)); err != nil {
+	if err := errors.Join(writeFileAtomic(copy, []byte(kept.String())), writeFileAtomic(path, []byte(kept.String()))); err != nil {
 		return fmt.Errorf("reduce configuration: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (m *Mirror) idleDir() string {
 // park moves the tree with its metadata to the mirror's idle folder. Callers hold the mirror's lock.
 func (w *Worktree) park() (bool, error) {
 	m := w.mirror
-	if len(w.rec.Sparse) > 0 || len(w.rec.Submodules) > 0 || !w.intact() {
+	if len(w.rec.Sparse) > 0 || !w.intact() {
 		return false, nil
 	}
 	if err := os.MkdirAll(m.idleDir(), 0o700); err != nil {
@@ -197,6 +198,9 @@ func (w *Worktree) recycle(ctx context.Context) (bool, error) {
 		err = w.clean(ctx, true)
 	}
 	if err == nil {
+		err = w.emptyGitlinks(ctx)
+	}
+	if err == nil {
 		return true, nil
 	}
 	if ctx.Err() != nil {
@@ -240,6 +244,37 @@ func (w *Worktree) takeParked() (bool, error) {
 		return true, os.RemoveAll(aside)
 	}
 	return false, nil
+}
+
+// gitlinkMode is the mode of a gitlink as it stands in an index.
+var gitlinkMode = []byte{0, 0, 0xe0, 0}
+
+// emptyGitlinks removes what is in the folders of submodules: git clean does not look into them. An
+// index without the bytes of their mode has none, which saves the process that lists them.
+func (w *Worktree) emptyGitlinks(ctx context.Context) error {
+	index, err := os.ReadFile(w.index())
+	if err != nil || !bytes.Contains(index, gitlinkMode) {
+		return err
+	}
+	res, err := w.run(ctx, w.command("ls-files", "--stage", "-z"))
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(w.rec.Tree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, record := range splitNUL(res.stdout) {
+		head, path, _ := strings.Cut(record, "\t")
+		if !strings.HasPrefix(head, modeGitlink) {
+			continue
+		}
+		if err := errors.Join(root.RemoveAll(path), root.MkdirAll(path, 0o777)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clean removes what is not tracked; ignored files too when all is set, but never the keep folders.

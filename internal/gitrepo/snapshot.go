@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,11 +85,32 @@ func (m *Mirror) snapshot(ctx context.Context, when time.Time) (Snapshot, error)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snap.Commit, err = m.writeCommit(ctx, tree, []string{head}, "Uncommitted changes of the checkout", when)
-	if err == nil {
-		m.markKnown(snap.Commit)
+	if snap.Commit, err = m.writeCommit(ctx, tree, []string{head}, "Uncommitted changes of the checkout", when); err != nil {
+		return Snapshot{}, err
 	}
-	return snap, err
+	if err := m.fetchStaged(ctx, snap.Commit, head); err != nil {
+		return Snapshot{}, err
+	}
+	m.markKnown(snap.Commit)
+	return snap, nil
+}
+
+// fetchStaged brings what the user staged, and what is thus in the hub's objects already, to the mirror.
+func (m *Mirror) fetchStaged(ctx context.Context, commit, head string) error {
+	from := m.packCommand(transfer{tips: []string{commit}, known: []string{head}})
+	from.env = m.bothObjects()
+	return m.store.git.pipe(ctx, from, func(head []byte) (command, bool) {
+		count := int(binary.BigEndian.Uint32(head[8:]))
+		return unpackCommand(m.dir, count), count > 0
+	}, packHead)
+}
+
+// bothObjects lets a command write to the mirror's objects and read the hub's as well.
+func (m *Mirror) bothObjects() []string {
+	return []string{
+		"GIT_OBJECT_DIRECTORY=" + filepath.Join(m.dir, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(m.hub.GitDir, "objects"),
+	}
 }
 
 func (m *Mirror) checkoutChange(e statusEntry) Change {
@@ -110,14 +132,10 @@ func (m *Mirror) checkoutStatus(index string) command {
 }
 
 func (m *Mirror) snapshotTree(ctx context.Context, index string, changes []Change) (string, error) {
-	objects := []string{
-		"GIT_OBJECT_DIRECTORY=" + filepath.Join(m.dir, "objects"),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(m.hub.GitDir, "objects"),
-	}
 	res := result{}
 	for _, c := range append(stageCommands(changes), command{args: []string{"write-tree"}}) {
 		c.dir, c.gitDir, c.workTree, c.index = m.hub.Path, m.hub.TreeDir, m.hub.Path, index
-		c.env, c.options = objects, m.options
+		c.env, c.options = m.bothObjects(), m.options
 		var err error
 		if res, err = m.store.git.run(ctx, c); err != nil {
 			return "", err
@@ -132,7 +150,13 @@ func (m *Mirror) UncommittedTargets(ctx context.Context, base string, paths []st
 	if m.hub.Path == "" || m.hub.Bare || len(paths) == 0 {
 		return nil, nil
 	}
-	entries, err := m.ListFiles(ctx, base, paths...)
+	var inside []string
+	for _, p := range paths {
+		if clean := path.Clean(filepath.ToSlash(p)); filepath.IsLocal(clean) {
+			inside = append(inside, clean)
+		}
+	}
+	entries, err := m.ListFiles(ctx, base, inside...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +167,8 @@ func (m *Mirror) UncommittedTargets(ctx context.Context, base string, paths []st
 		}
 	}
 	var missing []string
-	for _, p := range paths {
-		clean := path.Clean(filepath.ToSlash(p))
-		if known[clean] || !filepath.IsLocal(clean) {
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(m.hub.Path, clean)); err == nil {
+	for _, p := range inside {
+		if _, err := os.Lstat(filepath.Join(m.hub.Path, p)); err == nil && !known[p] {
 			missing = append(missing, p)
 		}
 	}

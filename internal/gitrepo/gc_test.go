@@ -1,0 +1,110 @@
+package gitrepo
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func classes(items []Garbage) []string {
+	var names []string
+	for _, g := range items {
+		names = append(names, string(g.Class))
+	}
+	return names
+}
+
+func TestGarbageOfClosedRunsIsSalvagedAndSwept(t *testing.T) {
+	t.Parallel()
+	b := openRun(t, false, nil)
+	_, w := b.start(attempt("n1", 1))
+	writeFile(t, w.Path(), "src/a.txt", "never landed\n")
+	_, err := b.mirror.ThrowawayWorktree(t.Context(), testRun, "gate", b.base)
+	require.NoError(t, err)
+	open := attempt("n1", 1)
+	open.Run = "open-run"
+	kept, err := b.mirror.AddWorktree(t.Context(), open, b.base, WorktreeOptions{})
+	require.NoError(t, err)
+	b.landEdit("n2", "src/b.txt", "x\n") // leaves a parked tree
+	writeFile(t, b.store.path(quarantineDir, "x", "t"), "f", "x")
+
+	closed := func(run string) bool { return run == testRun }
+	items, err := b.store.Garbage(t.Context(), closed)
+	require.NoError(t, err)
+	require.Equal(t, []string{"idle", "quarantine", "throwaway", "worktree"}, classes(items))
+	for _, g := range items {
+		require.Positive(t, g.Bytes)
+		require.False(t, g.ModTime.IsZero())
+	}
+	// Another process sweeps.
+	require.NoError(t, b.store.Close())
+	s := newStore(t, func(set *Settings) { set.StateDir = b.store.settings.StateDir })
+	left, err := s.Sweep(t.Context(), items, testTime)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoError(t, kept.AssertInPlace(b.base))
+	require.NoDirExists(t, w.Path())
+	require.Contains(t, plainGit(t, b.mirror.dir, "for-each-ref"), "refs/mendflow/salvage/run-1/n1/1")
+	items, err = s.Garbage(t.Context(), func(string) bool { return true })
+	require.NoError(t, err)
+	require.Equal(t, []string{"worktree"}, classes(items))
+	_, err = s.Sweep(t.Context(), items, testTime)
+	require.NoError(t, err)
+
+	// The mirror stays while it holds salvage.
+	require.NoError(t, s.Close())
+	items, err = s.Garbage(t.Context(), closed)
+	require.NoError(t, err)
+	require.Equal(t, []string{"mirror"}, classes(items))
+	left, err = s.Sweep(t.Context(), items, testTime)
+	require.ErrorIs(t, err, ErrLocked)
+	require.Equal(t, items, left)
+	require.NoError(t, b.mirror.DropRun(t.Context(), testRun, true, true))
+	left, err = s.Sweep(t.Context(), items, testTime)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoDirExists(t, b.mirror.dir)
+	newMirror(t, s, b.repo, Options{})
+}
+
+func TestDroppedRunLosesItsRefsOnly(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, url bool) {
+		b := openRun(t, url, nil)
+		_, err := b.mirror.OpenTruth(t.Context(), "run-10", b.base)
+		require.NoError(t, err)
+		_, w := b.start(attempt("n1", 1))
+		writeFile(t, w.Path(), "src/a.txt", "x\n")
+		_, err = w.Salvage(t.Context(), Scope{}, testTime)
+		require.NoError(t, err)
+		_, err = b.mirror.PushSalvage(t.Context(), testRun)
+		require.NoError(t, err)
+		b.landEdit("n2", "src/b.txt", "x\n")
+		hub, mirror, err := b.mirror.RunRefs(t.Context(), testRun)
+		require.NoError(t, err)
+		require.Equal(t, []string{"refs/mendflow/fence/run-1/n1", "refs/mendflow/fence/run-1/n2", "refs/mendflow/run/run-1", "refs/mendflow/salvage/run-1/n1/1"}, hub)
+		require.Equal(t, []string{"refs/mendflow/salvage/run-1/n1/1"}, mirror)
+		require.NoError(t, b.mirror.DropRun(t.Context(), testRun, false, false))
+		hub, mirror, err = b.mirror.RunRefs(t.Context(), testRun)
+		require.NoError(t, err)
+		require.Equal(t, []string{"refs/mendflow/run/run-1", "refs/mendflow/salvage/run-1/n1/1"}, hub)
+		require.Len(t, mirror, 1)
+		require.NoError(t, b.mirror.DropRun(t.Context(), testRun, true, true))
+		hub, mirror, err = b.mirror.RunRefs(t.Context(), testRun)
+		require.NoError(t, err)
+		require.Empty(t, hub)
+		require.Empty(t, mirror)
+		refs := plainGit(t, b.repo, "for-each-ref", "--format=%(refname)")
+		require.Contains(t, refs, "refs/mendflow/run/run-10")
+		require.Contains(t, refs, "refs/heads/mendflow/run-1")
+		require.Equal(t, 3, len(strings.Split(refs, "\n")), refs)
+	})
+}
+
+func TestFreeSpaceIsKnown(t *testing.T) {
+	t.Parallel()
+	free, err := newStore(t, nil).DiskFree()
+	require.NoError(t, err)
+	require.Positive(t, free)
+}
