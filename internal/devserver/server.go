@@ -36,23 +36,22 @@ func serve(ctx context.Context, opts options, std streams) (err error) {
 	}
 	tuneRuntime()
 	logger := newLogger(std.err, opts.logLevel)
-	if !opts.ip.IsLoopback() {
-		logger.out.Warn("listening beyond loopback without authentication", "ip", opts.ip.String())
-	}
 
 	db, err := openDatabase(ctx, opts.database)
 	if err != nil {
-		return err
+		return stopped(ctx, err)
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	chosen, err := choosePorts(opts)
 	if err != nil {
 		return err
 	}
-
+	if !opts.ip.IsLoopback() {
+		logger.out.Warn("listening beyond loopback without authentication", "ip", opts.ip.String())
+	}
 	server, err := startServer(ctx, opts, db, chosen, logger)
 	if err != nil {
-		return err
+		return stopped(ctx, err)
 	}
 	defer func() {
 		logger.silence()
@@ -60,20 +59,24 @@ func serve(ctx context.Context, opts options, std streams) (err error) {
 			err = errors.Join(err, db.checkpoint(logger))
 		}
 	}()
+	return stopped(ctx, serveUI(ctx, opts, db, chosen, std))
+}
 
-	address := hostPort(opts.ip, chosen.frontend)
-	readyCtx, cancel := context.WithTimeout(ctx, startTimeout)
+// serveUI adds the Web UI to a started server, says that everything is ready, and waits for ctx to end.
+func serveUI(ctx context.Context, opts options, db *database, p ports, std streams) error {
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := awaitServer(readyCtx, address, opts.namespace); err != nil {
-		return stopped(ctx, err)
+
+	ready := readyLine{Ready: true, Address: hostPort(opts.ip, p.frontend), Namespace: opts.namespace, Database: db.path}
+	if err := awaitServer(startCtx, ready.Address, opts.namespace); err != nil {
+		return err
 	}
-	ready := readyLine{Ready: true, Address: address, Namespace: opts.namespace, Database: db.path}
 	if !opts.headless {
-		ui := startUI(opts, chosen.ui, address)
+		ui := startUI(opts, p.ui, ready.Address)
 		defer ui.Stop()
-		ready.UI = "http://" + hostPort(opts.ip, chosen.ui)
-		if err := awaitUI(readyCtx, ready.UI); err != nil {
-			return stopped(ctx, err)
+		ready.UI = "http://" + hostPort(opts.ip, p.ui)
+		if err := awaitUI(startCtx, ready.UI); err != nil {
+			return err
 		}
 	}
 	if err := ready.write(std.out, opts.json); err != nil {
@@ -83,7 +86,7 @@ func serve(ctx context.Context, opts options, std streams) (err error) {
 	return nil
 }
 
-// stopped turns the failure of a wait that was cut short by a stop signal into an orderly end.
+// stopped turns the failure of a start that a stop signal cut short into an orderly end.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -129,6 +130,16 @@ func TestStopSignalEndsInOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStopSignalDuringTheStartIsNoError(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, err strings.Builder
+	args := []string{"--port", "0", "--headless", "--db", filepath.Join(t.TempDir(), "dev.db")}
+	require.Equal(t, exitOK, run(ctx, args, streams{out: &out, err: &err}), "%s", &err)
+	require.Empty(t, out.String())
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
