@@ -180,7 +180,7 @@ func (o *brokerOp) fits(t *brokerTicket) bool {
 		if !t.under(w.Model) || !w.Ramp.ramping() {
 			continue
 		}
-		since := o.alive(func(a *brokerTicket) bool { return a.under(w.Model) && !a.Granted.Before(w.Ramp.Since) })
+		since := o.alive(func(a *brokerTicket) bool { return a.under(w.Model) && w.Ramp.counts(a.Granted) })
 		if since >= w.Ramp.Allowed {
 			return false
 		}

@@ -120,8 +120,8 @@ func (b *Broker) requested(id, what string) (done bool, err error) {
 	return true, nil
 }
 
-// account charges what a ticket used: as told, else its whole reservation.
-func (o *brokerOp) account(t *brokerTicket, end *contract.TicketEnd) {
+// charge counts what a ticket used: as told, else its whole reservation.
+func (o *brokerOp) charge(t *brokerTicket, end *contract.TicketEnd) {
 	if !t.alive() || end.StartedAt.IsZero() && !end.Usage.Known {
 		return // never started
 	}

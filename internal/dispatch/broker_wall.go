@@ -102,7 +102,7 @@ func (o *brokerOp) settle(holder string, end *contract.TicketEnd) {
 	if !found {
 		return
 	}
-	o.account(&t, end)
+	o.charge(&t, end)
 	started := later(end.StartedAt, t.Granted)
 	switch end.Outcome {
 	case contract.OutcomeSuccess:

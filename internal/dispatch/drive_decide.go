@@ -111,7 +111,7 @@ func (d *Drive) heldBecause() string {
 // trim withdraws tickets of pools that may run less than they were asked for, the youngest first.
 func (d *Drive) trim() {
 	for _, p := range d.pools {
-		for i := len(d.queue) - 1; i >= 0 && p.waiting > 0 && p.waiting+p.running > p.most(); i-- {
+		for i := len(d.queue) - 1; i >= 0 && p.waiting > 0 && d.room(p) < 0; i-- {
 			d.withdrawWhere(d.queue[i], func(t *driveTicket) bool { return t.pool == p })
 		}
 	}

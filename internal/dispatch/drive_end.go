@@ -226,13 +226,14 @@ func (e *ending) exhausted() {
 	if e.res.Outcome == contract.OutcomeAuthFailed {
 		kind = contract.FrictionAuthFailed
 	}
-	e.d.friction(kind, e.p.def.ID, severityWarning, e.text())
-	if !e.fresh() && e.d.wallOver(e.p) == nil {
-		return
-	}
-	model := ""
+	model, key := "", e.p.def.Account
 	if e.res.Limit != nil && e.res.Limit.Scope == scopeModel {
 		model = e.p.def.Model
+		key += "/" + model
+	}
+	e.d.friction(kind, key, severityWarning, e.text())
+	if !e.fresh() && e.d.wallOver(e.p) == nil {
+		return
 	}
 	e.wall(driveWall{model: model, exhausted: true})
 }

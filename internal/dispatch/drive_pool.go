@@ -40,8 +40,23 @@ func (d *Drive) newPool(def contract.Pool) *drivePool {
 // slots is how many attempts the account's broker may give the pool at once, to all drives.
 func (p *drivePool) slots() int { return max(p.def.MaxConcurrent, 1) }
 
-// most is how many attempts the drive may have there at once.
+// most is how many attempts the pool may be given at once, as far as it has proven itself.
 func (p *drivePool) most() int { return p.ramp.limit(p.slots()) }
+
+// room is how many slots the drive may still ask for; negative when it asked for too many.
+func (d *Drive) room(p *drivePool) int {
+	room := p.slots() - p.waiting - p.running
+	if !p.ramp.ramping() {
+		return room
+	}
+	counted := p.waiting
+	for _, n := range d.queue {
+		if n.run != nil && n.run.pool == p && p.ramp.counts(n.run.at) {
+			counted++
+		}
+	}
+	return min(room, p.most()-counted)
+}
 
 // took counts what a reservation or an attempt occupies.
 func (p *drivePool) took(s Spend, waiting, running int) {
@@ -167,7 +182,7 @@ func (d *Drive) views() []PoolView {
 	for i, p := range d.pools {
 		v := PoolView{Pool: p.def, Demoted: p.demoted, InFlight: p.inFlight, TooLarge: p.tooLarge}
 		v.Phase, v.Until, v.Reason = d.phase(p)
-		v.Free = p.most() - p.waiting - p.running
+		v.Free = d.room(p)
 		views[i] = v
 	}
 	return views

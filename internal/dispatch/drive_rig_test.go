@@ -21,6 +21,7 @@ type rig struct {
 	drive    *Drive
 	brokers  map[string]*Broker
 	running  []Launch
+	launched map[string]time.Time // by ticket
 	settled  []contract.Settlement
 	stranded []contract.Stranding
 	friction []contract.Friction
@@ -61,7 +62,7 @@ func input(pools []contract.Pool, nodes ...contract.Admission) contract.LevelInp
 
 func newRig(t *testing.T, in contract.LevelInput) *rig {
 	t.Helper()
-	r := &rig{t: t, now: t0, drive: NewDrive(in), brokers: map[string]*Broker{}}
+	r := &rig{t: t, now: t0, drive: NewDrive(in), brokers: map[string]*Broker{}, launched: map[string]time.Time{}}
 	r.step()
 	return r
 }
@@ -103,7 +104,10 @@ func (r *rig) take(a *Actions) {
 func (r *rig) push(pushes []Push) {
 	for _, p := range pushes {
 		if p.Holder == contract.LevelID("r", 1) {
-			r.running = append(r.running, r.drive.Receive(p.Grants, r.now)...)
+			for _, l := range r.drive.Receive(p.Grants, r.now) {
+				r.running = append(r.running, l)
+				r.launched[l.Ticket] = r.now
+			}
 		}
 	}
 }
@@ -140,7 +144,7 @@ func (r *rig) end(node string, res contract.AttemptResult) {
 	r.running = slices.Delete(r.running, at, at+1)
 	res.Node, res.Opening, res.Attempt, res.Pool = node, l.Input.Opening, l.Input.Attempt, l.Input.Pool
 	if res.StartedAt.IsZero() {
-		res.StartedAt = r.now.Add(-time.Second)
+		res.StartedAt = r.launched[l.Ticket]
 	}
 	res.EndedAt = r.now
 	require.True(r.t, r.drive.Ended(res, r.now))

@@ -71,6 +71,7 @@ type world struct {
 	probes   map[string]int       // launches alive that went into a wall which the broker had seen, by key
 	runs     []*simRun
 	calm     float64 // share of successes
+	limits   int     // attempts that ran into a wall
 }
 
 func (w *world) after(by time.Duration, do func()) {
@@ -273,6 +274,7 @@ func (w *world) outcome(r *simRun, l Launch, p *simPool) (contract.AttemptResult
 }
 
 func (w *world) limited(p *simPool, wall *simWall, at time.Time, kept *contract.Kept) contract.AttemptResult {
+	w.limits++
 	limit := &contract.Limit{Scope: wall.scope()}
 	if wall.states {
 		reset := wall.to.Add(-wall.early).Add(time.Second)
