@@ -146,6 +146,9 @@ func (r *reading) opens(i int) bool {
 	if t.kind == punct {
 		return !t.is("(") && !t.is("·")
 	}
+	if errorWords[t.text] && r.tok(i+1).is(":") {
+		return true
+	}
 	c := r.src[t.from]
 	return c >= 'A' && c <= 'Z' || c >= 0x80
 }

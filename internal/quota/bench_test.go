@@ -3,6 +3,7 @@ package quota
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func plainScan(b []byte) (n int) {
 func BenchmarkClassify(b *testing.B) {
 	for name, make := range transcripts {
 		for _, size := range []int{1 << 20, 8 << 20} {
-			b.Run(fmt.Sprintf("%s/%dMiB", name, size>>20), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%dMiB", strings.ReplaceAll(name, " ", "-"), size>>20), func(b *testing.B) {
 				l := asFailure(make(size))
 				b.SetBytes(int64(len(l.Text)))
 				b.ReportAllocs()

@@ -120,7 +120,7 @@ func TestVariationsKeepTheVerdict(t *testing.T) {
 				n++
 				variation.change(&f)
 				got := Classify(f.launch(t))
-				assertEq(t, f.Expect, expectationOf(got), "%s: %s\nrule %s\n%.1500q", f.ID, f.Why, got.Rule, f.Text)
+				require.Equal(t, f.Expect, expectationOf(got), "%s: %s\nrule %s\n%.1500q", f.ID, f.Why, got.Rule, f.Text)
 			}
 			require.Greater(t, n, 10)
 		})

@@ -194,6 +194,8 @@ func (h *hearing) strict(r *reading) {
 		switch {
 		case hit.sense == quotaWord && r.inPath(hit):
 			continue
+		case hit.name == "limit-resets" && !reported && general[r.tok(hit.from-1).text]:
+			continue // "the quota resets at midnight" tells how it works
 		case hit.name == weakLimit && !reported && !r.ends(hit.to):
 			continue
 		case h.stdout && !h.failed && !reported && lead > 3:
@@ -239,7 +241,8 @@ func (r *reading) inPath(h hit) bool {
 
 // failure tells whether the sentence of a hit says that something failed.
 func (r *reading) failure(h hit) bool {
-	from, to := r.period(h)
+	from, _ := r.period(h)
+	_, to := r.sentence(h)
 	for _, t := range r.toks[from:to] {
 		if errorWords[t.text] || failureWords[t.text] {
 			return true
@@ -251,5 +254,8 @@ func (r *reading) failure(h hit) bool {
 var failureWords = set("violation", "refused", "refuses", "denied", "rejected", "exceeded", "exit", "blocked", "unavailable",
 	"aborted", "abort", "invalid", "cannot", "can't", "unable", "forbidden", "disabled", "expired", "required", "violated",
 	"insufficient", "stopped", "not", "problem", "issue", "declined", "suspended")
+
+// general are words before a limit that is not the reader's own.
+var general = set("the", "a", "an", "its", "their", "each", "every", "remaining", "this")
 
 var errorWords = set("error", "apierror", "failed", "erro", "fehler", "exception", "failure")

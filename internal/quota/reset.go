@@ -86,7 +86,7 @@ func (p *parser) ahead(h hit) (s stamp, next int, state readState) {
 		}
 		t := p.toks[i]
 		prev := p.toks[i-1]
-		if prev.is("in") || prev.is("after") {
+		if prev.is("in") {
 			if wait, unit, next, ok := p.countdown(i); ok {
 				at, ok := p.later(wait)
 				return stamp{at, unit}, next, readIf(ok)

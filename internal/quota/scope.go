@@ -43,6 +43,9 @@ func (p *parser) namesModel(limits []hit) bool {
 		}
 	}
 	for i, t := range p.toks {
+		if (i == 0 || p.toks[i-1].stop) && p.modelID(i) {
+			return true
+		}
 		switch t.text {
 		case "for", "on", "of", "model":
 			if t.kind == word && p.modelID(i+1) {
@@ -63,7 +66,7 @@ func (p *parser) modelID(i int) bool {
 	if first.kind != word || notModels[first.text] {
 		return false
 	}
-	digits, joined := false, false
+	digits, joined, known := false, false, vendors[first.text]
 	for j := i + 1; j < len(p.toks) && j < i+16 && !p.toks[j].space; j++ {
 		t := p.toks[j]
 		if t.kind == punct && !strings.ContainsAny(t.text, "-/._:@") {
@@ -71,6 +74,7 @@ func (p *parser) modelID(i int) bool {
 		}
 		digits = digits || t.kind == num
 		joined = joined || t.is("-") || t.is("/")
+		known = known || p.toks[j-1].is("/") && vendors[t.text]
 	}
-	return joined && (digits || vendors[first.text]) || digits && vendors[first.text]
+	return joined && (digits || known) || digits && known
 }

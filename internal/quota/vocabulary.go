@@ -33,7 +33,7 @@ var refusals = newLexicon([]group{
 		reduce|shorten|trim ~2 length|size ~3 messages|prompt|input|request|context
 		range of input length
 		tokens ~3 maximum
-		tokens must be reduced
+		tokens ~6 must be
 		maximum ~1 prompt|input|request length|size|tokens
 		too many tokens in ~2 prompt|request|input|message|messages
 		请求 ~4 过大
@@ -94,6 +94,8 @@ var refusals = newLexicon([]group{
 		used up ~4 credit|credits
 		credit|credits ~3 used up
 		credits required
+		exceeded|exceeds|exhausted ~4 credit|credits
+		requires|require|need|needs ~1 more credits
 		extra usage ~3 required|disabled|exhausted|unavailable
 		out of extra usage
 		余额 ~4 不足
@@ -220,6 +222,8 @@ var refusals = newLexicon([]group{
 		server|servers|service|engine|system|model|backend ~3 busy
 		过载
 		繁忙
+		访问量 ~4 大
+		拥挤
 		高负载
 		混雑`},
 	{quotaWord, "quota-word", `

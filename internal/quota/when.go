@@ -65,6 +65,9 @@ func (p *parser) number(i, width int) (int, bool) {
 
 // moment reads the time that starts at token i; next is the token after it.
 func (p *parser) moment(i int) (s stamp, next int, state readState) {
+	if t := p.tok(i); t.kind == punct || t.kind == word && !timeWords[t.text] {
+		return s, i, nothing
+	}
 	if s, next, ok := p.epoch(i); ok {
 		return s, next, read
 	}
@@ -85,6 +88,23 @@ func (p *parser) moment(i int) (s stamp, next int, state readState) {
 	}
 	return p.clockThenDate(k, next)
 }
+
+// timeWords are the words with which a time may start.
+var timeWords = func() map[string]bool {
+	words := set("midnight", "mitternacht", "minuit", "medianoche", "noon", "midday", "mittag", "mediodia",
+		"today", "tonight", "hoy", "hoje", "heute", "tomorrow", "manana", "amanha", "morgen", "demain",
+		"今", "明", "上", "下", "午", "晚", "오")
+	for w := range months {
+		words[w] = true
+	}
+	for w := range weekdays {
+		words[w] = true
+	}
+	for w := range smallNumbers {
+		words[w] = true
+	}
+	return words
+}()
 
 func readIf(ok bool) readState {
 	if ok {
