@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -22,6 +23,11 @@ func TestMain(m *testing.M) {
 	if err := process.BecomeSubreaper(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	// Most of these tests wait for somebody else's grace to pass.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	cancel()
