@@ -138,7 +138,13 @@ func (f *Frontier) Running() []string {
 	return ids
 }
 
-// findings yields the indexes of a node's items.
+// under reports whether a node in this state is under way: it runs, waits or may
+// still start. In any other state its drive is done with it.
+func under(s contract.NodeState) bool {
+	return s == contract.NodePending || s == contract.NodeRunning || s == contract.NodeStranded
+}
+
+// itemRange returns the indexes of a node's items.
 func (f *Frontier) itemRange(n int) (from, to int) {
 	from = f.ix.firstItem[n]
 	return from, from + len(f.s.Units[n].Findings)

@@ -80,11 +80,7 @@ func (f *Frontier) alive() []bool {
 // mayProgress reports whether a node that is not complete may change by itself
 // or by an answer that is awaited.
 func (f *Frontier) mayProgress(n int) bool {
-	switch f.s.Nodes[n].State {
-	case contract.NodePending, contract.NodeRunning, contract.NodeStranded:
-		return true
-	}
-	return f.any(n, contract.ItemNeedsClarification)
+	return under(f.s.Nodes[n].State) || f.any(n, contract.ItemNeedsClarification)
 }
 
 // stuckPhase returns the first phase that cannot complete; above all phases

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 
 	"mendflow/internal/contract"
 )
@@ -107,6 +108,46 @@ func (f *Frontier) reopenDependants(n int, c *Changes) {
 	}
 }
 
+// Reject blocks a node whose work was taken back for good: its items but skipped
+// and abandoned ones become blocked, in the next opening, so that nothing of the
+// old one counts. Dependants whose work stood on it are re-opened as by Reopen
+// and wait for it; DeadEnds blocks them.
+func (f *Frontier) Reject(node, reason string) Changes {
+	c := f.Reopen(node, reason, false, "")
+	if c.Ignored == "" {
+		f.block(f.ix.byID[node], reason, &c)
+		c.State = f.s.Nodes[f.ix.byID[node]].State
+	}
+	return c
+}
+
+// RejectAll is the end of a run whose gate stays red: every item of every node
+// that is not running becomes blocked, but skipped and abandoned ones.
+func (f *Frontier) RejectAll(reason string) Changes {
+	c := f.Reblock(reason, "")
+	for n := range f.s.Nodes {
+		f.block(n, reason, &c)
+	}
+	return c
+}
+
+// block blocks the pending items of a node that waits to run.
+func (f *Frontier) block(n int, reason string, c *Changes) {
+	st := &f.s.Nodes[n]
+	if st.State != contract.NodePending {
+		return
+	}
+	before := f.snapshot(n)
+	f.blockPending(n, reason)
+	st.State, st.Reason, st.Ticket, st.Overtaken = f.standing(n), reason, 0, 0
+	f.ix.refresh(&f.s, n)
+	for _, row := range f.changed(n, before) {
+		c.Items = slices.DeleteFunc(c.Items, func(old contract.ItemRow) bool { return old.Finding == row.Finding })
+		c.Items = append(c.Items, row)
+	}
+	f.sortChanges(c)
+}
+
 // Triage answers for one blocked item: retry begins the node's next opening with
 // new bounds, ignore skips the item, halt asks the host to close the run and
 // changes nothing here. An error says why the answer does not apply.
@@ -189,7 +230,7 @@ func (f *Frontier) tryAgain(n int, reason string, fresh bool, c *Changes) {
 	case st.DeadEnd:
 		st.State, st.DeadEnd, st.Reason = contract.NodePending, false, ""
 		f.ix.refresh(&f.s, n)
-	case st.State != contract.NodePending && st.State != contract.NodeRunning && st.State != contract.NodeStranded:
+	case !under(st.State):
 		if fresh {
 			st.Charged = contract.Charged{}
 		}
@@ -199,8 +240,7 @@ func (f *Frontier) tryAgain(n int, reason string, fresh bool, c *Changes) {
 
 // settleItems gives a node whose items changed without a worker its state.
 func (f *Frontier) settleItems(n int) {
-	st := &f.s.Nodes[n]
-	if st.State != contract.NodePending && st.State != contract.NodeRunning && st.State != contract.NodeStranded {
+	if st := &f.s.Nodes[n]; !under(st.State) {
 		st.State = f.standing(n)
 	}
 }

@@ -135,7 +135,8 @@ func (f *Frontier) applyState(n int, s contract.Settlement, given []string) {
 	if len(s.Attempts) > 0 {
 		last = s.Attempts[len(s.Attempts)-1]
 	}
-	status, reason := contract.ItemStatus(""), s.Reason
+	var status contract.ItemStatus
+	reason := s.Reason
 	switch {
 	case s.State == contract.NodeLanded:
 		status = contract.ItemResolved
@@ -252,7 +253,7 @@ func (f *Frontier) satisfy(n int) {
 
 // Strand takes a node that no pool can take now. It keeps everything that the
 // next admission hands on, and frees the node's scope.
-func (f *Frontier) Strand(s contract.Stranding, now time.Time) Changes {
+func (f *Frontier) Strand(s contract.Stranding, _ time.Time) Changes {
 	n, ignored := f.reported(s.Node, s.Opening, s.NextAttempt)
 	if ignored != "" {
 		return Changes{Node: s.Node, Ignored: ignored}

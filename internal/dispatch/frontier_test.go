@@ -337,134 +337,6 @@ func TestRearmTakesUpTheNamedCausesOnly(t *testing.T) {
 	require.Equal(t, contract.ItemBlocked, status(t, f, "F-C").Status)
 }
 
-func TestPhasesAreHardBarriers(t *testing.T) {
-	t.Parallel()
-	later := func(u *plan.Unit) { u.Phase = 3 }
-	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b"), with(node("C", "c"), later)}, FrontierOptions{})
-	require.Equal(t, []string{"A", "B"}, admitted(f, 9))
-	ends(t, f, "A", contract.NodeLanded, "F-A=resolved")
-	_, _, boundary := f.PhaseBoundary()
-	require.False(t, boundary)
-	ends(t, f, "B", contract.NodeBlocked)
-	require.Equal(t, []string{"C"}, []string{f.DeadEnds()[0].Node}, "the phase cannot complete")
-	require.Equal(t, "phase 0 cannot complete: B is blocked", status(t, f, "F-C").Reason)
-	c, err := f.Triage("F-B", TriageIgnore)
-	require.NoError(t, err)
-	require.Equal(t, []string{"C"}, c.Freed)
-	require.Equal(t, TerminalBusy, f.Waiting().Kind, "the next phase waits to be opened")
-	done, next, boundary := f.PhaseBoundary()
-	require.True(t, boundary)
-	require.Equal(t, []int{0, 3}, []int{done, next})
-	require.Empty(t, admitted(f, 9))
-	f.OpenPhase(next)
-	require.Equal(t, []string{"C"}, admitted(f, 9))
-	_, _, boundary = f.PhaseBoundary()
-	require.False(t, boundary)
-}
-
-func TestCulpritTakesItsLandedDependantsAlong(t *testing.T) {
-	t.Parallel()
-	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b", "A"), node("C", "c", "B"), node("D", "d", "A"), node("E", "e")}, FrontierOptions{})
-	for _, ids := range [][]string{{"A", "E"}, {"B", "D"}, {"C"}} {
-		require.Equal(t, ids, admitted(f, 9))
-		for _, id := range ids {
-			if id == "D" {
-				ends(t, f, id, contract.NodeBlocked)
-				continue
-			}
-			ends(t, f, id, contract.NodeLanded, "F-"+id+"=resolved")
-		}
-	}
-	c := f.Reopen("A", "culprit of a red gate", true, "--- FAIL")
-	require.Equal(t, []string{"A", "B", "C"}, c.Opened, "D never landed, E does not depend on it")
-	require.Len(t, c.Items, 3)
-	given := f.Admissions(epoch, 9)
-	require.Len(t, given, 1)
-	require.Equal(t, contract.Admission{
-		Node: "A", Opening: 2, NextAttempt: 2, Tier: "standard", Charged: contract.Charged{Work: 1}, Tail: "--- FAIL",
-	}, given[0].Admission)
-	ends(t, f, "A", contract.NodeLanded, "F-A=resolved")
-	require.Zero(t, admission(t, f, "B").Charged)
-}
-
-func TestReblockReopensEverythingButSkips(t *testing.T) {
-	t.Parallel()
-	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b"), node("C", "c"), node("D", "d", "C")}, FrontierOptions{})
-	admitted(f, 9)
-	ends(t, f, "A", contract.NodeLanded, "F-A=resolved")
-	ends(t, f, "B", contract.NodeBlocked, "F-B=blocked")
-	ends(t, f, "C", contract.NodeBlocked)
-	f.DeadEnds()
-	_, err := f.Triage("F-B", TriageIgnore)
-	require.NoError(t, err)
-	c := f.Reblock("the gate is red", "FAIL")
-	require.Equal(t, []string{"A", "C"}, c.Opened)
-	require.Equal(t, contract.ItemIgnored, status(t, f, "F-B").Status)
-	require.Equal(t, []string{"A", "C"}, admitted(f, 9))
-	require.Equal(t, 1, rowOf(t, f, "D").Opening, "never attempted: it waits, in its first opening")
-	require.Equal(t, contract.NodePending, rowOf(t, f, "D").State)
-}
-
-func TestClarifiedAnswerReachesTheNextPromptAndCarriesBounds(t *testing.T) {
-	t.Parallel()
-	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b", "A")}, FrontierOptions{})
-	admitted(f, 9)
-	f.s.Nodes[0].Charged.Host = 2
-	ends(t, f, "A", contract.NodeBlocked, "F-A=needs_clarification")
-	require.Empty(t, f.DeadEnds(), "an answer may still come")
-	require.Equal(t, "which?", status(t, f, "F-A").Question)
-	_, err := f.Answer("F-B", AnswerClarified, "x")
-	require.ErrorContains(t, err, "nobody asked")
-	_, err = f.Answer("F-A", AnswerClarified, "")
-	require.ErrorContains(t, err, "text is empty")
-	_, err = f.Answer("F-A", "perhaps", "x")
-	require.ErrorContains(t, err, "unknown answer")
-	_, err = f.Triage("F-A", TriageRetry)
-	require.ErrorContains(t, err, "needs_clarification, not blocked")
-	c, err := f.Answer("F-A", AnswerClarified, "the second one")
-	require.NoError(t, err)
-	require.Equal(t, []string{"A"}, c.Opened)
-	a := admission(t, f, "A")
-	require.Equal(t, contract.Charged{Host: 2}, a.Charged)
-	require.Equal(t, "Answer to the question about F-A: the second one\n", a.Tail)
-}
-
-func TestAnswerDuringAnAttemptIsTriedInTheNextOpening(t *testing.T) {
-	t.Parallel()
-	u := with(node("A", "a/**"), func(u *plan.Unit) { u.Findings = []string{"F-1", "F-2"} })
-	f := NewFrontier([]plan.Unit{u}, FrontierOptions{})
-	admitted(f, 1)
-	ends(t, f, "A", contract.NodePartial, "F-1=omitted", "F-2=needs_clarification")
-	require.Equal(t, []string{"F-1"}, admission(t, f, "A").Findings)
-	_, err := f.Answer("F-2", AnswerClarified, "yes")
-	require.NoError(t, err)
-	c := ends(t, f, "A", contract.NodeLanded, "F-1=resolved")
-	require.Equal(t, []string{"A"}, c.Opened)
-	require.Equal(t, []string{"F-2"}, admission(t, f, "A").Findings)
-}
-
-func TestTriageAnswersOnlyBlockedItems(t *testing.T) {
-	t.Parallel()
-	f := NewFrontier([]plan.Unit{node("A", "a")}, FrontierOptions{})
-	_, err := f.Triage("nothing", TriageRetry)
-	require.ErrorContains(t, err, "no such finding")
-	_, err = f.Triage("F-A", TriageRetry)
-	require.ErrorContains(t, err, "pending, not blocked")
-	admitted(f, 1)
-	ends(t, f, "A", contract.NodeBlocked)
-	_, err = f.Triage("F-A", "perhaps")
-	require.ErrorContains(t, err, "want retry, ignore or halt")
-	before, _ := json.Marshal(f)
-	c, err := f.Triage("F-A", TriageHalt)
-	require.NoError(t, err)
-	require.True(t, c.Halt)
-	after, _ := json.Marshal(f)
-	require.JSONEq(t, string(before), string(after))
-	c = f.Abandon("halted")
-	require.Equal(t, contract.ItemAbandoned, c.Items[0].Status)
-	require.Equal(t, "why", c.Items[0].Reason)
-}
-
 func TestRowsProgressAndPages(t *testing.T) {
 	t.Parallel()
 	f := NewFrontier([]plan.Unit{node("A", "a"), with(node("B", "b"), func(u *plan.Unit) { u.Depth = 4 }), node("C", "c", "A")}, FrontierOptions{})
@@ -480,6 +352,7 @@ func TestRowsProgressAndPages(t *testing.T) {
 	view, ok := f.Explain("C", epoch)
 	require.True(t, ok)
 	require.Equal(t, []string{"dependency A is running"}, view.Waits)
+	require.Equal(t, []int{2, 1, 0}, []int{f.OpenAt(0), f.OpenAt(4), f.OpenAt(1)})
 	_, ok = f.Explain("nobody", epoch)
 	require.False(t, ok)
 	require.Error(t, json.Unmarshal([]byte(`{"units":[{"id":"A","f":["x"],"l":0,"t":"","s":0}],"nodes":[],"items":[]}`), &Frontier{}))

@@ -133,8 +133,9 @@ func (h *Holds) Resume(now, budget bool) (lifted, left []contract.HoldKind) {
 			return budget
 		case contract.HoldGate:
 			return only
+		default:
+			return false
 		}
-		return false
 	}
 	for _, kind := range holdOrder {
 		if !h.Has(kind) {
