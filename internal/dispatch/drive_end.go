@@ -63,6 +63,10 @@ func (d *Drive) charge(run *driveRun, res *contract.AttemptResult) {
 	}
 	spend, uncertain := Charge(run.spend, res.Usage)
 	d.spent = d.spent.plus(spend)
+	if uncertain && d.lease.capped() {
+		d.friction(contract.FrictionUsageUncertain, run.pool.def.ID, severityInfo,
+			"attempts on pool "+run.pool.def.ID+" tell no usable usage and are charged at their reservation")
+	}
 	if !uncertain && res.Outcome == contract.OutcomeSuccess {
 		p := run.pool
 		p.seen = append(p.seen, spend.Tokens)
