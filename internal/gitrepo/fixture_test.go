@@ -68,7 +68,7 @@ var seedOnce = sync.OnceValues(func() (string, error) {
 	if err := os.Chmod(filepath.Join(dir, "bin/run.sh"), 0o755); err != nil {
 		return "", err
 	}
-	script := "git init -q -b main && git add -A && git -c user.name=U -c user.email=u@x commit -qm base --date=@1700000000"
+	script := "git init -q -b main --template= && git add -A && git -c user.name=U -c user.email=u@x commit -qm base --date=@1700000000"
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_COMMITTER_DATE=@1700000000 +0000")

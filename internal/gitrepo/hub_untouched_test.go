@@ -20,7 +20,8 @@ func everythingElse(t *testing.T, repo string) map[string]string {
 		}
 		rel, _ := filepath.Rel(repo, p)
 		switch {
-		case rel == ".git/objects", rel == ".git/refs/mendflow", rel == ".git/refs/heads/mendflow":
+		case rel == ".git/objects", rel == ".git/refs/mendflow", rel == ".git/refs/heads/mendflow",
+			rel == ".git/logs/refs/heads/mendflow": // written by the receiving side of a push
 			return fs.SkipDir
 		case d.IsDir():
 			return nil

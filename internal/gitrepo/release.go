@@ -56,6 +56,22 @@ func (w *Worktree) Release(ctx context.Context, opts ReleaseOptions) error {
 	return nil
 }
 
+// ReleaseAttempt releases whatever an attempt still has on this host, also what a killed release left
+// half done; nothing is not an error. Salvage comes before it.
+func (m *Mirror) ReleaseAttempt(ctx context.Context, a Attempt, opts ReleaseOptions) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	w, err := m.open(a.slot())
+	if errors.Is(err, ErrNoWorktree) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("release worktree of %s: %w", a, err)
+	}
+	return w.Release(ctx, opts)
+}
+
 // unlink removes our links as links, before anything else looks into the tree.
 func (w *Worktree) unlink() {
 	for _, name := range w.rec.Links {
