@@ -29,9 +29,9 @@ func filePragmas() map[string]string {
 }
 
 const (
-	// garbagePercent trades memory for processor time: the live heap of a server is some 50 MiB, so that it stays under the limit.
+	// garbagePercent trades memory for processor time, up to memoryLimit (bytes), where collecting becomes more frequent again.
 	garbagePercent = 400
-	memoryLimit    = 1 << 30
+	memoryLimit    = 512 << 20
 )
 
 // tuneRuntime leaves alone what the environment sets.
@@ -74,6 +74,9 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.HistoryPersistenceMaxQPS.Key():                     unlimited,
 		dynamicconfig.MatchingPersistenceMaxQPS.Key():                    unlimited,
 		dynamicconfig.WorkerPersistenceMaxQPS.Key():                      unlimited,
+
+		// Closed workflows stay in this cache for an hour; the default of 128 000 is more than the memory limit of this process.
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 4096,
 
 		// Behind no load balancer, closing every connection after five minutes only makes workers log failed polls.
 		dynamicconfig.KeepAliveMaxConnectionAge.Key(): 30 * 24 * time.Hour,
