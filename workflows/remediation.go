@@ -38,13 +38,14 @@ const (
 // through the inbox, through jobs that ended, and through update handlers,
 // which set dirty.
 type remediation struct {
-	in     contract.RemediationInput
-	inbox  inbox
-	alarm  alarm
-	dirty  bool
-	stage  stage
-	status contract.RunStatus
-	reason string
+	in      contract.RemediationInput
+	inbox   inbox
+	alarm   alarm
+	dirty   bool
+	stage   stage
+	status  contract.RunStatus
+	verdict contract.RunStatus // how the run closes; empty while it is open
+	reason  string
 
 	opened   contract.OpenRunResult
 	units    []plan.Unit
@@ -214,7 +215,7 @@ func (r *remediation) fail(err error) { r.close(contract.RunFailed, oneLine(err.
 
 // close ends the run with a verdict; the report is still to be written.
 func (r *remediation) close(status contract.RunStatus, reason string) {
-	r.stage, r.status, r.reason = stageClose, status, reason
+	r.stage, r.status, r.verdict, r.reason = stageClose, contract.RunClosing, status, reason
 	r.dirty = true
 }
 

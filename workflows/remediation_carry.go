@@ -21,6 +21,7 @@ const inlineSize = 40 << 10
 type carriedState struct {
 	Stage    stage                  `json:"stage"`
 	Status   contract.RunStatus     `json:"status"`
+	Verdict  contract.RunStatus     `json:"verdict,omitempty"`
 	Reason   string                 `json:"reason,omitempty"`
 	Opened   contract.OpenRunResult `json:"opened"`
 	Front    *dispatch.Frontier     `json:"front"`
@@ -58,7 +59,7 @@ func (r *remediation) mayContinue(ctx workflow.Context) bool {
 // stored: the loop takes that first and tries again.
 func (r *remediation) continueAsNew(ctx workflow.Context) error {
 	state := carriedState{
-		Stage: r.stage, Status: r.status, Reason: r.reason, Opened: r.opened, Front: r.front,
+		Stage: r.stage, Status: r.status, Verdict: r.verdict, Reason: r.reason, Opened: r.opened, Front: r.front,
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
 		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
@@ -97,7 +98,8 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	if err := json.Unmarshal(data, &state); err != nil {
 		return fmt.Errorf("read carried state: %w", err)
 	}
-	r.stage, r.status, r.reason, r.opened, r.front = state.Stage, state.Status, state.Reason, state.Opened, state.Front
+	r.stage, r.status, r.verdict, r.reason = state.Stage, state.Status, state.Verdict, state.Reason
+	r.opened, r.front = state.Opened, state.Front
 	r.holds, r.friction, r.drives, r.launched = state.Holds, state.Friction, state.Drives, state.Launched
 	r.pools.states, r.pools.seen, r.usage = state.Pools, state.Used, state.Usage
 	r.base, r.gate, r.round, r.pause, r.cancel = state.Base, state.Gate, state.Round, state.Pause, state.Cancel
@@ -128,6 +130,7 @@ func (r *remediation) store(ctx workflow.Context, name string, data []byte) ([]c
 // record is what the report is made of.
 func (r *remediation) record(ctx workflow.Context) []byte {
 	rec := contract.RunRecord{View: r.view(workflow.Now(ctx)), Dispositions: r.opened.Dropped, Baseline: r.base, Gate: r.gate}
+	rec.View.Status, rec.View.ClosedAt = r.verdict, r.closed // the report tells how the run closes
 	if r.front != nil {
 		rec.Nodes = r.front.Nodes(0, r.front.Progress().Total)
 		rec.Items = r.front.Items()

@@ -194,6 +194,7 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 		text += " on " + last.Pool
 		if last.Commit != "" {
 			text += " as " + shortCommit(last.Commit)
+			r.opened.Truth = last.Commit
 		}
 	}
 	if s.Reason != "" {

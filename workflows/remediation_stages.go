@@ -153,14 +153,14 @@ func (r *remediation) phaseEnd(ctx workflow.Context, done, next int) {
 func (r *remediation) runGate(ctx workflow.Context) {
 	if r.opened.Gate == 0 {
 		r.gate = &contract.GateEnd{Kind: "disabled", Verdict: "disabled", Detail: "the plan has no gate"}
-		r.verdict(ctx)
+		r.judged(ctx)
 		return
 	}
 	if r.held() {
 		r.setStatus(contract.RunPaused)
 		return
 	}
-	r.gateThen(ctx, gateFinal, r.verdict)
+	r.gateThen(ctx, gateFinal, r.judged)
 }
 
 // gateThen runs the gate on the truth; a red one ends the run as blocked.
@@ -206,8 +206,8 @@ func (r *remediation) redGate(ctx workflow.Context) {
 	r.close(contract.RunBlocked, fmt.Sprintf("the gate is red: `%s` fails on %s", r.gate.Failing, shortCommit(r.gate.Commit)))
 }
 
-// verdict closes the run after a gate that is not red.
-func (r *remediation) verdict(workflow.Context) {
+// judged closes the run after a gate that is not red.
+func (r *remediation) judged(workflow.Context) {
 	left := len(r.front.Abandon("the run ended before it was repaired").Items)
 	switch {
 	case left > 0:
@@ -229,7 +229,8 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 		r.stopDrives(ctx, contract.StopCancel)
 		return
 	}
-	r.show(ctx)
+	now := workflow.Now(ctx)
+	r.closed = &now
 	r.launch(ctx, false, func(ctx workflow.Context) error {
 		parts, err := r.store(ctx, "record", r.record(ctx))
 		if err != nil {
@@ -252,9 +253,11 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 }
 
 func (r *remediation) finish(ctx workflow.Context) {
-	now := workflow.Now(ctx)
-	r.closed = &now
-	r.stage = stageDone
+	if r.closed == nil {
+		now := workflow.Now(ctx)
+		r.closed = &now
+	}
+	r.stage, r.status = stageDone, r.verdict
 	r.event(ctx, "closed: %s %s", r.status, r.reason)
 }
 

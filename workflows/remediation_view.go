@@ -18,10 +18,13 @@ func (r *remediation) view(now time.Time) contract.RunView {
 		Run: r.in.Run, WorkflowID: contract.RemediationID(r.in.Run), PlanID: r.opened.PlanID,
 		Status: r.status, Reason: r.reason, Holds: r.holdRows(),
 		Repository: r.in.Repository, Branch: contract.RunBranch(r.in.Run),
-		BaseCommit: r.opened.BaseCommit, HeadCommit: r.opened.Truth,
+		BaseCommit: r.opened.BaseCommit, HeadCommit: r.opened.Truth, // moved on with every landing
 		Pools: slices.Clone(r.pools.states), Usage: r.usage, Friction: r.friction.Entries(),
-		Events: slices.Clone(r.events), StartedAt: r.start, ClosedAt: r.closed,
+		Events: slices.Clone(r.events), StartedAt: r.start,
 		Nodes: map[string]int{"total": 0}, Items: map[string]int{},
+	}
+	if r.stage == stageDone {
+		v.ClosedAt = r.closed
 	}
 	if r.front != nil {
 		p := r.front.Progress()
