@@ -25,7 +25,7 @@ const (
 // field is a name taken apart.
 type field struct {
 	role   role
-	window string        // the words that say nothing about the role
+	window string        // the words that say nothing about the role, joined
 	unit   time.Duration // of a bare number; 0: not stated
 	words  []string
 }
@@ -76,7 +76,7 @@ func fieldOf(name string) field {
 			rest = append(rest, w)
 		}
 	}
-	f.window = strings.Join(rest, " ")
+	f.window = strings.Join(rest, "")
 	switch {
 	case reset && (in || f.unit != 0), retry && (in || f.unit != 0):
 		f.role = resetIn

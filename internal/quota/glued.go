@@ -1,9 +1,12 @@
 package quota
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // Terminal scrapers lose blanks: "Weeklylimitreached·Resetsat3pm". A long word
-// that is no word of the vocabulary but a row of such words is cut into them.
+// about limits that is a row of words of the vocabulary is cut into them.
 
 const (
 	gluedMin = 8   // shorter words are left alone
@@ -34,6 +37,9 @@ var dictionary = sync.OnceValue(func() map[string]bool {
 // long words.
 func unglue(s string) []int {
 	if len(s) < gluedMin || len(s) > gluedMax {
+		return nil
+	}
+	if !strings.Contains(s, "limit") && !strings.Contains(s, "reset") && !strings.Contains(s, "quota") && !strings.Contains(s, "usage") {
 		return nil
 	}
 	dict := dictionary()

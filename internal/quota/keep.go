@@ -141,7 +141,7 @@ func (p *plainText) block(raw []byte) bool {
 var diffStarts = [][]byte{[]byte("diff --git "), []byte("@@ "), []byte("--- a/"), []byte("+++ b/"), []byte("--- /dev/null"), []byte("+++ "), []byte("Index: ")}
 
 // triggers tells whether a line may hold a phrase of the vocabulary: it has
-// the first four letters of one of its words, a number such as 429, a sign of
+// four letters that one of its words starts with, a number such as 429, a sign of
 // a script without blanks, or an escape that may cut a word.
 func triggers(line []byte) bool {
 	grams := vocabularyGrams()
@@ -185,12 +185,19 @@ func gramOf(w string) (uint32, bool) {
 
 var vocabularyGrams = sync.OnceValue(func() *gramSet {
 	g := &gramSet{exact: make(map[uint32]bool)}
+	add := func(gram uint32) {
+		g.exact[gram] = true
+		h := hashGram(gram)
+		g.bits[h>>6] |= 1 << (h & 63)
+	}
+	for _, shortWord := range []string{" key", "-key", "_key", "ikey"} {
+		gram, _ := gramOf(shortWord)
+		add(gram)
+	}
 	for _, l := range []*lexicon{refusals, anchors, retryLine} {
 		for w := range l.words {
 			if gram, ok := gramOf(w); ok && !everyday[w] {
-				g.exact[gram] = true
-				h := hashGram(gram)
-				g.bits[h>>6] |= 1 << (h & 63)
+				add(gram)
 			}
 		}
 	}
@@ -200,5 +207,5 @@ var vocabularyGrams = sync.OnceValue(func() *gramSet {
 // everyday are words of the vocabulary that are too common to look for; no
 // phrase of refusals consists of them alone.
 var everyday = set("been", "from", "have", "will", "with", "your", "this", "that", "over", "more", "when", "body", "file", "files", "line", "lines",
-	"time", "process", "input", "content", "message", "messages", "again", "back", "after", "until", "come", "selected",
+	"time", "process", "input", "content", "back", "after", "until", "come", "selected",
 	"near", "close", "about", "fast", "output", "column", "depth", "step", "steps", "size", "loop", "character", "code", "user", "user's")

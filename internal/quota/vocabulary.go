@@ -26,7 +26,8 @@ const weakLimit = "rate-limit-word"
 
 var refusals = newLexicon([]group{
 	{size, "too-large", `
-		request|prompt|input|payload|entity|content|body|message|messages|conversation|packet|context|transcript|history ~2 too large|long|big
+		request|prompt|input|payload|entity|content|body|message|messages|conversation|packet|context|transcript|history ~2 too large|long
+		request|prompt|payload|entity|packet|context ~2 too big
 		request|payload|body|prompt|input ~2 exceeds|exceeded|exceed|over ~4 maximum|max|allowed ~1 size|length
 		body|payload|request|upload limit ~1 exceeded|http
 		request body limit
