@@ -32,7 +32,7 @@ func (r *reading) report(from, to int) int {
 	for head < to && r.toks[head].kind == punct {
 		head++
 	}
-	if r.tok(head).is("api") {
+	for head < to && (r.tok(head).is("api") || r.tok(head).is("an") || r.tok(head).is("the")) {
 		head++
 	}
 	if head >= to || !errorWords[r.toks[head].text] {

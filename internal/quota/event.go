@@ -194,8 +194,11 @@ func roleOf(v value) eventRole {
 	synthetic := message.get("model").str() == "<synthetic>" ||
 		v.get("is_api_error_message", "isApiErrorMessage").yes()
 	switch {
-	case strings.Contains(kindOf, "retry") || strings.Contains(sub, "retry"):
+	case strings.Contains(kindOf, "retry") || strings.Contains(sub, "retry"),
+		kindOf == "system" && strings.Contains(sub, "error"):
 		return retrying
+	case kindOf == "error" && strings.EqualFold(v.get("severity", "level").str(), "warning"):
+		return neutral
 	case synthetic:
 		return failing
 	case kindOf == "result":

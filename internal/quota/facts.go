@@ -122,8 +122,9 @@ func (f *facts) scalar(c calendar, name string, fl field, v value, depth int, in
 		}
 	case modelKeys[name]:
 		f.model = f.model || depth > 0 && s != "" && s != "<synthetic>"
-	case textKeys[name]:
-		if v.kind == text {
+	default:
+		// A sentence under a name that is not known, or the member for it.
+		if v.kind == text && (textKeys[name] || strings.Count(s, " ") >= 2) {
 			f.say(c, s, depth)
 		}
 	}
@@ -216,5 +217,5 @@ var (
 	notProvider = set("choices", "content", "output", "candidates", "messages", "prompt", "input",
 		"tools", "findings", "usage", "model usage", "permission denials", "arguments", "args",
 		"command", "aggregated output", "stdout", "stderr", "diff", "patch", "request", "request body",
-		"tool input", "tool output", "stack", "documentation url", "url", "links", "last agent message")
+		"tool input", "tool output", "stack", "failed generation", "param", "documentation url", "url", "links", "last agent message")
 )

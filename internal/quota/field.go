@@ -44,7 +44,7 @@ func keyWords(name string) []string {
 
 func fieldOf(name string) field {
 	f := field{words: keyWords(name)}
-	var reset, retry, at, in, after bool
+	var reset, retry, available, at, in, after bool
 	var rest []string
 	for _, w := range f.words {
 		switch w {
@@ -52,8 +52,12 @@ func fieldOf(name string) field {
 			reset = true
 		case "retry", "cooldown", "wait":
 			retry = true
-		case "at", "time", "timestamp", "stamp", "date", "until", "epoch", "on":
+		case "at", "time", "timestamp", "stamp", "date", "epoch", "on":
 			at = true
+		case "until":
+			reset, at = true, true
+		case "available", "unlocks", "reopens", "resumes":
+			available = true
 		case "in", "delay":
 			in = true
 		case "after":
@@ -64,6 +68,10 @@ func fieldOf(name string) field {
 			f.unit = time.Second
 		case "minutes", "mins":
 			f.unit = time.Minute
+		case "hours":
+			f.unit = time.Hour
+		case "days":
+			f.unit = 24 * time.Hour
 		case "remaining":
 			f.role = remaining
 		case "used", "usage", "percent", "percentage":
@@ -76,6 +84,7 @@ func fieldOf(name string) field {
 			rest = append(rest, w)
 		}
 	}
+	reset = reset || available && (at || in)
 	f.window = strings.Join(rest, "")
 	switch {
 	case reset && (in || f.unit != 0), retry && (in || f.unit != 0):
@@ -115,11 +124,18 @@ func (f field) stamp(c calendar, val string) (s stamp, relative, ok bool) {
 	c.dated, c.local = time.UTC, time.UTC
 	p := parser{calendar: c, src: clean(val)}
 	p.toks = tokenize(p.src)
-	if wait, _, _, ok := p.duration(0); ok {
-		at, ok := c.later(wait)
-		return stamp{at, Exact}, true, ok
+	start := 0
+	for p.tok(start).is("in") || p.tok(start).is("at") || p.tok(start).is("after") || p.tok(start).is("on") {
+		start++
 	}
-	s, _, state := p.moment(0)
+	if wait, unit, _, ok := p.duration(start); ok {
+		at, ok := c.later(wait)
+		if !strings.Contains(val, " ") {
+			unit = Exact // 6m0s: a machine wrote it
+		}
+		return stamp{at, unit}, true, ok
+	}
+	s, _, state := p.moment(start)
 	return s, false, state == read
 }
 

@@ -147,7 +147,7 @@ func (p *parser) behind(h hit) (stamp, readState) {
 		if state != read || next > h.from || next < h.from-reachBack {
 			continue
 		}
-		if _, _, _, wait := p.duration(i); wait && !p.then(next) {
+		if _, _, _, wait := p.duration(i); wait && !p.then(next) && !p.tok(i-1).is("in") && !p.tok(i-1).is("dans") {
 			continue
 		}
 		return s, read

@@ -36,7 +36,7 @@ func (p *parser) namesModel(limits []hit) bool {
 		return true
 	}
 	for _, l := range limits {
-		for i := max(l.from-3, 0); i < min(l.to+2, len(p.toks)); i++ {
+		for i := max(l.from-6, 0); i < min(l.to+2, len(p.toks)); i++ {
 			if t := p.toks[i]; t.kind == word && families[t.text] {
 				return true
 			}

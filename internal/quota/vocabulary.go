@@ -237,7 +237,7 @@ var refusals = newLexicon([]group{
 		计费`},
 	{timedOut, "timed-out", `
 		timed out
-		timeout|timeouts
+		timeout|timeouts|timedout|etimedout|esockettimedout
 		time out
 		deadline exceeded
 		wall clock budget

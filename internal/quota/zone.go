@@ -53,7 +53,14 @@ func (p *parser) zoneName(i int, bracket bool) (zone, int) {
 		return zone{}, i
 	}
 	if raw, next := p.area(i); next > i+1 {
-		return p.named(raw), next
+		z := p.named(raw)
+		for end := next; z.unknown && end < next+2 && p.tok(end).kind == word; end++ {
+			raw += "_" + p.src[p.tok(end).from:p.tok(end).to] // America/New York
+			if longer := p.named(raw); !longer.unknown {
+				return longer, end + 1
+			}
+		}
+		return z, next
 	}
 	switch t.text {
 	case "utc", "gmt", "ut", "z":
@@ -107,7 +114,7 @@ func (p *parser) area(i int) (string, int) {
 // need a name before them.
 func (p *parser) offset(i int, loose bool) (zone, int) {
 	sign, digits := p.tok(i), p.tok(i+1)
-	if !(sign.is("+") || sign.is("-")) || digits.kind != num || digits.space || loose && sign.space {
+	if !(sign.is("+") || sign.is("-")) || digits.kind != num || digits.space {
 		return zone{}, i
 	}
 	colon := p.tok(i+2).is(":") && len(p.tok(i+3).text) == 2 && p.tok(i+3).kind == num
