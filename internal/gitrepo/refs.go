@@ -15,44 +15,18 @@ import (
 // zeroOID stands for "no value" in update-ref; git accepts it in any length of its object format.
 func zeroOID(format objectFormat) string { return strings.Repeat("0", format.hexLen()) }
 
-// readRef reads a ref of a repository on disk as git's files backend does: the loose file, then
-// packed-refs. (git 2.39 has no other backend and refuses a repository that names one.) An absent
-// ref is the empty string.
-func readRef(gitDir, name string) (string, error) {
-	for range 3 {
-		oid, err := readLooseRef(gitDir, name)
-		if err != nil || oid != "" {
-			return oid, err
-		}
-		packed, err := readPackedRefs(gitDir)
-		if err != nil {
-			return "", err
-		}
-		if oid := packed[name]; oid != "" {
-			return oid, nil
-		}
-		// pack-refs writes the packed file before it deletes the loose one, so absent in both means
-		// absent, unless the ref was just made: one more look at the loose file tells.
-		if _, err := os.Lstat(filepath.Join(gitDir, filepath.FromSlash(name))); err != nil {
-			return "", nil
-		}
-	}
-	return "", nil
-}
-
 // symrefDepth is git's own limit.
 const symrefDepth = 5
 
-func readLooseRef(gitDir, name string) (string, error) {
+// readRef reads a ref of a repository on disk as git's files backend does: the loose file, then
+// packed-refs, through symbolic refs. (git 2.39 has no other backend and refuses a repository that
+// names one.) An absent ref is the empty string.
+func readRef(gitDir, name string) (string, error) {
 	for range symrefDepth {
-		text, err := os.ReadFile(filepath.Join(gitDir, filepath.FromSlash(name)))
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR):
-			return "", nil
-		case err != nil:
-			return "", fmt.Errorf("read ref %s: %w", name, err)
+		value, err := readRefValue(gitDir, name)
+		if err != nil || value == "" {
+			return "", err
 		}
-		value := strings.TrimSpace(string(text))
 		target, symbolic := strings.CutPrefix(value, "ref:")
 		if !symbolic {
 			if !isOID(value) {
@@ -62,10 +36,33 @@ func readLooseRef(gitDir, name string) (string, error) {
 		}
 		name = strings.TrimSpace(target)
 		if !strings.HasPrefix(name, "refs/") || strings.Contains(name, "..") {
-			return "", fmt.Errorf("read ref %s: bad symbolic ref", name)
+			return "", fmt.Errorf("read ref: bad symbolic ref")
 		}
 	}
 	return "", fmt.Errorf("read ref %s: too many symbolic refs", name)
+}
+
+// readRefValue is what a ref holds: an object id, "ref: <name>", or nothing.
+func readRefValue(gitDir, name string) (string, error) {
+	path := filepath.Join(gitDir, filepath.FromSlash(name))
+	for {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			return strings.TrimSpace(string(text)), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.ENOTDIR) {
+			return "", fmt.Errorf("read ref %s: %w", name, err)
+		}
+		packed, err := readPackedRefs(gitDir)
+		if err != nil || packed[name] != "" {
+			return packed[name], err
+		}
+		// pack-refs writes the packed file before it deletes the loose one, so absent in both means
+		// absent, unless the ref was made just now.
+		if info, err := os.Lstat(path); err != nil || info.IsDir() {
+			return "", nil //nolint:nilerr // absent
+		}
+	}
 }
 
 func readPackedRefs(gitDir string) (map[string]string, error) {
@@ -117,7 +114,7 @@ func listRefs(gitDir string, want func(name string) bool) (map[string]string, er
 		if d.IsDir() || strings.HasSuffix(name, ".lock") || !want(name) {
 			return nil
 		}
-		oid, err := readLooseRef(gitDir, name)
+		oid, err := readRef(gitDir, name)
 		if err != nil || oid == "" {
 			return err
 		}

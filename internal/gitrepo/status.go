@@ -33,7 +33,7 @@ func parseStatus(out []byte) []statusEntry {
 		case '1':
 			// 1 XY sub mH mI mW hH hI path
 			f := strings.SplitN(string(record), " ", 9)
-			if len(f) == 9 && len(f[1]) == 2 {
+			if len(f) == 9 && len(f[1]) == 2 && f[8] != "" {
 				entries = append(entries, statusEntry{kind: '1', change: f[1][1], oldMode: f[4], newMode: f[5], blob: f[7], path: f[8]})
 			}
 		}
