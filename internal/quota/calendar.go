@@ -6,7 +6,7 @@ import "time"
 type calendar struct {
 	observed time.Time
 	local    *time.Location // zone of a clock time that names none
-	dated    *time.Location // the same for a full date with a clock
+	provider *time.Location // zone of the provider's own times; nil: not known
 	lookup   ZoneLookup
 }
 

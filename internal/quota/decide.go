@@ -18,9 +18,6 @@ func Classify(l Launch) Verdict {
 		return verdict(Success, "result")
 	}
 	c := l.calendar()
-	if v, ok := l.Patterns.apply(c, l); ok {
-		return v
-	}
 	h := &hearing{calendar: c}
 	h.failed = l.ExitCode == nil || *l.ExitCode != 0
 	h.stdout = l.Channel != Stderr && l.Channel != HTTP
@@ -31,7 +28,32 @@ func Classify(l Launch) Verdict {
 		h.listen(l.Text)
 		h.hearPlain()
 	}
+	if len(l.Patterns.rules) > 0 {
+		if v, ok := l.Patterns.apply(c, h.quotable(l)); ok {
+			return v
+		}
+	}
 	return h.decide(l)
+}
+
+// quotable gives the text that a user's pattern may match: of a stream what
+// the provider said, elsewhere everything.
+func (h *hearing) quotable(l Launch) string {
+	if l.Channel != StreamJSON {
+		return clean(string(l.Text))
+	}
+	var sb strings.Builder
+	for i := range h.said {
+		for _, t := range append(h.said[i].texts, h.said[i].codes...) {
+			sb.WriteString(t)
+			sb.WriteByte('\n')
+		}
+	}
+	for _, line := range h.plain.lines {
+		sb.WriteString(line)
+		sb.WriteByte('\n')
+	}
+	return clean(sb.String())
 }
 
 func (l Launch) calendar() calendar {
@@ -39,10 +61,9 @@ func (l Launch) calendar() calendar {
 	if c.local == nil {
 		c.local = time.UTC
 	}
-	c.dated = c.local
 	switch strings.ToLower(l.Provider) {
 	case "glm", "zhipu", "zai", "z.ai", "bigmodel":
-		c.dated = beijing
+		c.local, c.provider = beijing, beijing
 	}
 	return c
 }
@@ -81,9 +102,6 @@ func (h *hearing) decide(l Launch) Verdict {
 		return h.unexplained(l, findings)
 	}
 	chosen := findings[best]
-	if f, ok := h.spent(); ok {
-		findings = append(findings, f)
-	}
 	v := verdict(chosen.outcome, chosen.rule)
 	v.Evidence = chosen.text
 	for _, f := range findings {
@@ -93,11 +111,14 @@ func (h *hearing) decide(l Launch) Verdict {
 		if f.model && (v.Outcome == RateLimited || v.Outcome == Overloaded) {
 			v.Scope = ScopeModel
 		}
-		if f.reset == nil {
-			continue
-		}
-		if chosen.reset == nil || f.source < chosen.source {
+		if f.reset != nil && (chosen.reset == nil || f.source <= chosen.source) { // the later statement is the newer one
 			chosen.reset, chosen.source = f.reset, f.source
+		}
+	}
+	if f, ok := h.spent(); ok && v.Outcome == RateLimited && (chosen.reset == nil || f.source < chosen.source) {
+		chosen.reset = f.reset
+		if f.model {
+			v.Scope = ScopeModel
 		}
 	}
 	if chosen.reset != nil {
@@ -154,7 +175,7 @@ func (h *hearing) spent() (finding, bool) {
 func (h *hearing) finding(s *statement) finding {
 	var f finding
 	f.outcome, f.rule, f.rank = s.judge()
-	f.text = s.line
+	f.text = s.evidence(f.rule)
 	if f.outcome != RateLimited && f.outcome != Overloaded {
 		return f
 	}
@@ -165,6 +186,21 @@ func (h *hearing) finding(s *statement) finding {
 	}
 	f.reset, f.source = s.reset(f.outcome)
 	return f
+}
+
+// evidence gives the text around the phrase that decided, else the statement.
+func (s *statement) evidence(rule string) string {
+	for i := range s.readings {
+		r := &s.readings[i]
+		for _, h := range r.hits {
+			if r.plain && "text:"+h.name == rule {
+				from := max(int(r.toks[h.from].from)-maxEvidence/2, 0)
+				to := min(int(r.toks[h.to-1].to)+maxEvidence/2, len(r.src))
+				return excerpt([]byte(r.src[from:to]))
+			}
+		}
+	}
+	return s.line
 }
 
 func (s *statement) codesNameModel() bool {
@@ -179,10 +215,15 @@ func (s *statement) codesNameModel() bool {
 // reset picks the reset of a statement: fields, then headers, then text, then
 // the program's own back-off, which says something only about a limit.
 func (s *statement) reset(o Outcome) (*stamp, resetSource) {
-	if st, ok := fieldReset(s.waits, s.facts.windows); ok {
+	fields := headerSet{s.waits, s.facts.windows}
+	headers := s.headers
+	if o == Overloaded { // a window says nothing about it
+		fields.windows, headers.windows = nil, nil
+	}
+	if st, ok := fieldReset(fields.waits, fields.windows); ok {
 		return &st, fromField
 	}
-	if st, ok := fieldReset(s.headers.waits, s.headers.windows); ok {
+	if st, ok := fieldReset(headers.waits, headers.windows); ok {
 		return &st, fromHeader
 	}
 	for i := range s.readings {

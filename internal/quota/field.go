@@ -121,7 +121,9 @@ func (f field) stamp(c calendar, val string) (s stamp, relative, ok bool) {
 	if len(val) > 80 {
 		return s, false, false
 	}
-	c.dated, c.local = time.UTC, time.UTC
+	if c.local = c.provider; c.local == nil {
+		c.local = time.UTC
+	}
 	p := parser{calendar: c, src: clean(val)}
 	p.toks = tokenize(p.src)
 	start := 0

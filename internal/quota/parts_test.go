@@ -148,7 +148,7 @@ func TestZonesWithOldNames(t *testing.T) {
 		"(Japan)": "Asia/Tokyo", "(america/port_of_spain)": "America/Port_of_Spain", "[America/Argentina/Buenos_Aires]": "America/Argentina/Buenos_Aires",
 	} {
 		src := "resets 3pm " + stated
-		p := parser{calendar: calendar{observed: noon, local: time.UTC, dated: time.UTC, lookup: bare}, src: src, toks: tokenize(src)}
+		p := parser{calendar: calendar{observed: noon, local: time.UTC, lookup: bare}, src: src, toks: tokenize(src)}
 		loc, err := time.LoadLocation(want)
 		require.NoError(t, err)
 		got := p.resets()

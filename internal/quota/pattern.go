@@ -10,7 +10,8 @@ import (
 // Pattern is a user's rule of a pools file for texts that the built-in rules
 // do not name.
 type Pattern struct {
-	// Match is a regular expression (RE2) over the cleaned text.
+	// Match is a regular expression (RE2) over the cleaned text: no colours, plain
+	// quotes and dashes. Of a JSON stream it sees what the provider said only.
 	Match string
 	// Outcome is what a matching launch means.
 	Outcome Outcome
@@ -92,12 +93,8 @@ var patternOutcomes = map[Outcome]bool{
 	ModelUnavailable: true, PacketTooLarge: true, QuotaUnclassified: true, Timeout: true, Error: true,
 }
 
-// apply gives the verdict of the first rule that matches.
-func (ps Patterns) apply(c calendar, l Launch) (Verdict, bool) {
-	if len(ps.rules) == 0 {
-		return Verdict{}, false
-	}
-	src := clean(string(l.Text))
+// apply gives the verdict of the first rule that matches the cleaned text.
+func (ps Patterns) apply(c calendar, src string) (Verdict, bool) {
 	for _, r := range ps.rules {
 		m := r.re.FindStringSubmatchIndex(src)
 		if m == nil {

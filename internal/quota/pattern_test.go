@@ -50,6 +50,18 @@ func TestPatternsAreTriedBeforeTheRules(t *testing.T) {
 	}
 }
 
+func TestPatternsSeeOnlyTheProviderInAStream(t *testing.T) {
+	t.Parallel()
+	ps, err := CompilePatterns([]Pattern{{Match: `gate closed`, Outcome: Overloaded}})
+	require.NoError(t, err)
+	one := 1
+	l := Launch{Channel: StreamJSON, ExitCode: &one, Patterns: ps,
+		Text: []byte(`{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"gate closed"}]}}`)}
+	require.Equal(t, Error, Classify(l).Outcome)
+	l.Text = append(l.Text, "\n"+`{"type":"result","is_error":true,"result":"the gate closed"}`...)
+	require.Equal(t, Overloaded, Classify(l).Outcome)
+}
+
 func TestCompilePatternsTellsAllFaults(t *testing.T) {
 	t.Parallel()
 	_, err := CompilePatterns([]Pattern{

@@ -91,6 +91,9 @@ type Verdict struct {
 	ResetPrecision Precision
 	Scope          Scope
 	Hard           bool
-	Rule           string // stable name of the rule that decided
-	Evidence       string // scrubbed text that decided, at most 2000 characters
+	// Rule is the stable name of the rule that decided: where it looked and what
+	// it saw, such as "text:limit-reached", "field:rate-limit", "status:429",
+	// "pattern:0" (a user's own), "result", "deadline" or "exit" (nothing said).
+	Rule     string
+	Evidence string // scrubbed text that decided, at most 2000 characters
 }

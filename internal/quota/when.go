@@ -184,11 +184,7 @@ func (p *parser) resolve(d date, k clock, z zone, end int) (stamp, int, readStat
 	if z.unknown {
 		return stamp{}, end, unreadable
 	}
-	loc := p.local
-	if d.year != 0 && k.given {
-		loc = p.dated
-	}
-	at, ok := p.on(d, k, z.or(loc))
+	at, ok := p.on(d, k, z.or(p.local))
 	return stamp{at.Add(k.frac).UTC(), k.unit}, end, readIf(ok)
 }
 
