@@ -58,7 +58,8 @@ func (f *Frontier) nodeRow(n int) contract.NodeRow {
 	st := &f.s.Nodes[n]
 	return contract.NodeRow{
 		ID: f.s.Units[n].ID, Level: f.s.Units[n].Depth, State: st.State, Opening: st.Opening,
-		Attempts: slices.Clone(st.Attempts), NotBefore: st.NotBefore, Cause: st.Cause, Reason: st.Reason,
+		Attempts:  append([]contract.AttemptRow{}, st.Attempts...), // a list even when empty: scripts iterate over it
+		NotBefore: st.NotBefore, Cause: st.Cause, Reason: st.Reason,
 	}
 }
 
