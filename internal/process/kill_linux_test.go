@@ -67,7 +67,7 @@ func whenReady(t *testing.T, ctx context.Context, how string, act func(program, 
 		if program, supervisor, ok := readyLine(line); ok {
 			pids = append(left(t, folder), program, supervisor)
 			for _, pid := range pids[:hostileChildren] {
-				require.True(t, alive(pid))
+				require.True(t, how == "end" || alive(pid))
 			}
 			act(program, supervisor)
 		}
@@ -256,12 +256,14 @@ func childrenOf(t *testing.T, pid int) (n int) {
 
 func TestReaperLeavesOtherChildrenTheirExitStatus(t *testing.T) {
 	t.Parallel()
+	// Long enough for the reaper to look several times while children of both
+	// kinds end all the time.
+	until := time.Now().Add(3 * time.Second)
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
-			for j := range 25 {
-				code := (i*25 + j) % 100
-				cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("(sleep 0.01 &) ; exit %d", code))
+			for code := i; time.Now().Before(until); code = (code + 4) % 100 {
+				cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("setsid sleep 0.01 & exit %d", code))
 				err := cmd.Run()
 				if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
 					t.Errorf("run %d: %v", code, err)
@@ -270,6 +272,33 @@ func TestReaperLeavesOtherChildrenTheirExitStatus(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+func TestWhatLeftTheGroupIsAskedToEndBeforeItIsKilled(t *testing.T) {
+	t.Parallel()
+	requireTimeToEnd(t, base(t), "setsid")
+}
+
+func TestWhatOutlivesAStoppedProgramHasTimeToEnd(t *testing.T) {
+	bothWays(t, func(t *testing.T, spec process.Spec) { requireTimeToEnd(t, spec, "") })
+}
+
+// requireTimeToEnd stops a shell that ends at once, with a child, started by the
+// given command, that takes its time.
+func requireTimeToEnd(t *testing.T, spec process.Spec, starter string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	spec.Shell = starter + ` sh -c 'trap "sleep 0.5; echo got >term; exit" TERM; echo ready; while :; do sleep 0.05; done' & wait`
+	spec.OnLine = func(process.Stream, []byte, bool) process.Verdict {
+		cancel()
+		return process.Continue
+	}
+	r, err := process.Run(ctx, spec)
+	require.NoError(t, err)
+	require.Equal(t, process.EndCancelled, r.Ended)
+	require.Empty(t, r.Left)
+	require.FileExists(t, filepath.Join(spec.Dir, "term"))
+	require.Less(t, r.Finished.Sub(r.Started), process.MinTermGrace)
 }
 
 func TestManyProgramsAtOnce(t *testing.T) {

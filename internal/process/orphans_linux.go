@@ -45,7 +45,8 @@ const reapPause = time.Second
 
 // adopted are the children of this process that it did not start. Whoever
 // descends from a supervisor is in another session than this process, and can
-// never come back to it.
+// never come back to it. What is in the session of a child that still runs is
+// that child's matter.
 func adopted(all []proc) []proc {
 	self := os.Getpid()
 	session, err := unix.Getsid(0)
@@ -53,7 +54,7 @@ func adopted(all []proc) []proc {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p proc) bool {
-		return p.parent != self || p.session == session || children.has(p.pid)
+		return p.parent != self || p.session == session || children.has(p.pid) || children.has(p.session)
 	})
 }
 

@@ -35,6 +35,7 @@ var programs = map[string]func(args []string) int{
 	"zombies":  zombies,
 	"meter":    meter,
 	"dial":     dial,
+	"truncate": truncate,
 }
 
 func play(name string, args []string) int {
@@ -163,6 +164,15 @@ func boolCode(ok bool) int {
 		return 0
 	}
 	return 1
+}
+
+// truncate empties a file without opening it.
+func truncate(args []string) int {
+	err := os.Truncate(args[0], 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return boolCode(err == nil)
 }
 
 // dial says hello to a TCP address.

@@ -78,7 +78,7 @@ func (p place) spec(t *testing.T, confined bool) process.Spec {
 	spec.Dir = p.worktree
 	spec.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.temp, "CHECKOUT=" + p.checkout, "OTHER=" + p.other,
-		"VICTIM=" + strconv.Itoa(p.victim), "TEST=" + strconv.Itoa(os.Getpid()),
+		"SELF=" + playing(t, "")[0], "VICTIM=" + strconv.Itoa(p.victim), "TEST=" + strconv.Itoa(os.Getpid()),
 		"GIT_AUTHOR_NAME=w", "GIT_AUTHOR_EMAIL=w@x", "GIT_COMMITTER_NAME=w", "GIT_COMMITTER_EMAIL=w@x",
 	}
 	spec.StopGrace = time.Second
@@ -128,6 +128,7 @@ var escapes = map[string]string{
 	"move in":                 `mv "$CHECKOUT/file" .`,
 	"hard link in, write":     `ln "$CHECKOUT/file" hard && echo x >hard`,
 	"truncate":                `truncate -s 0 "$CHECKOUT/file"`,
+	"truncate by name":        `"$SELF" __play truncate "$CHECKOUT/file"`,
 	"symlink outside":         `ln -s x "$CHECKOUT/sym"`,
 	"fifo outside":            `mkfifo "$CHECKOUT/fifo"`,
 	"git -C":                  `git -C "$CHECKOUT" commit -q --allow-empty -m x`,
