@@ -1,8 +1,9 @@
 package dispatch
 
 import (
+	"bytes"
 	"cmp"
-	"reflect"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 // drivePool is a pool as the drive knows it.
 type drivePool struct {
 	def       contract.Pool
+	used      bool   // had a success in this run
 	excluded  bool   // left out of the composition
 	settled   string // not offered again in this run, and why
 	demoted   bool   // declared free, but charged
@@ -30,8 +32,8 @@ type drivePool struct {
 // newPool returns a pool as a drive begins with it: one attempt at once when the
 // run has not had a success there yet. A command has no one to hammer.
 func (d *Drive) newPool(def contract.Pool) *drivePool {
-	p := &drivePool{def: def}
-	if !slices.Contains(d.in.Used, def.ID) && def.Provider != contract.ProviderCommand {
+	p := &drivePool{def: def, used: slices.Contains(d.in.Used, def.ID)}
+	if !p.used && def.Provider != contract.ProviderCommand {
 		p.ramp.Allowed = 1
 	}
 	return p
@@ -210,5 +212,7 @@ func (d *Drive) redefine(p *drivePool, def contract.Pool) {
 // sameWorker reports whether two definitions run the same thing: order, caps and prices do not matter.
 func sameWorker(a, b contract.Pool) bool {
 	a.Rank, a.MaxConcurrent, a.Cost, a.Tier = b.Rank, b.MaxConcurrent, b.Cost, b.Tier
-	return reflect.DeepEqual(a, b)
+	before, err := json.Marshal(a)
+	after, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(before, after)
 }

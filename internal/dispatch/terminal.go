@@ -60,12 +60,20 @@ func waitingHelps(cause contract.StrandCause) bool {
 // on repetitions. Of a node that is named more than once, the stranding of the
 // later opening and attempt counts.
 func Fold(strandings []contract.Stranding) Terminal {
-	last := map[string]contract.Stranding{}
-	for _, s := range strandings {
-		if old, ok := last[s.Node]; !ok || newer(s, old) {
-			last[s.Node] = s
+	last := slices.Clone(strandings)
+	slices.SortFunc(last, func(a, b contract.Stranding) int {
+		if byNode := cmp.Compare(a.Node, b.Node); byNode != 0 {
+			return byNode
 		}
-	}
+		switch {
+		case newer(a, b):
+			return -1
+		case newer(b, a):
+			return 1
+		}
+		return 0
+	})
+	last = slices.CompactFunc(last, func(a, b contract.Stranding) bool { return a.Node == b.Node })
 	t := Terminal{Kind: TerminalDone}
 	nodes := map[contract.StrandCause][]string{}
 	for _, s := range last {
