@@ -111,7 +111,7 @@ func (a *app) startServer(ctx context.Context, o devOptions, state string) (*chi
 	if err != nil {
 		return nil, ready, err
 	}
-	args := []string{"--json", "--port", strconv.Itoa(o.port), "--ui-port", strconv.Itoa(o.uiPort)}
+	args := []string{"--json", "--stop-with-parent", "--port", strconv.Itoa(o.port), "--ui-port", strconv.Itoa(o.uiPort)}
 	if a.connection.Namespace != "" {
 		args = append(args, "--namespace", a.connection.Namespace)
 	}
