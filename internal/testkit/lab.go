@@ -1,0 +1,136 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Lab is a server, one host that serves scripted pools, and a user's client.
+type Lab struct {
+	Dir     string
+	Server  *Server
+	Host    *Host
+	Client  *Client
+	Control Control
+	Pools   string // pools file of host and runs
+}
+
+// LabOptions say what a lab is made of. The zero value is usable.
+type LabOptions struct {
+	Durable bool     // the server keeps its database in a file
+	Pools   []Pool   // empty: one pool `scripted`
+	Env     []string // of the host worker
+}
+
+// NewLab brings a lab up in a temporary folder; it ends with the test.
+func NewLab(t testing.TB, o LabOptions) *Lab {
+	t.Helper()
+	lab, err := OpenLab(t.TempDir(), o)
+	t.Cleanup(func() {
+		require.NoError(t, lab.Close())
+		lab.attachLogs(t)
+	})
+	require.NoError(t, err)
+	return lab
+}
+
+// OpenLab brings a lab up in a folder; the caller closes it, also after an
+// error. The state folder is where programs with XDG_STATE_HOME=dir/state look.
+func OpenLab(dir string, o LabOptions) (*Lab, error) {
+	l := &Lab{Dir: dir}
+	if err := CheckBuilt(); err != nil {
+		return l, err
+	}
+	if len(o.Pools) == 0 {
+		o.Pools = []Pool{{ID: "scripted"}}
+	}
+	var err error
+	if l.Control, err = NewControl(filepath.Join(dir, "control")); err != nil {
+		return l, err
+	}
+	l.Pools = filepath.Join(dir, "pools.yaml")
+	if err := WritePools(l.Pools, l.Control, o.Pools...); err != nil {
+		return l, err
+	}
+	if l.Server, err = StartServer(dir, o.Durable); err != nil {
+		return l, err
+	}
+	l.Host, err = StartHost(HostOptions{Address: l.Server.Address, State: filepath.Join(dir, "state", "mendflow"), Pools: l.Pools, Env: o.Env})
+	if err != nil {
+		return l, err
+	}
+	l.Client, err = NewClient(l.Server.Address, l.Host.State)
+	return l, err
+}
+
+// Close ends what the lab started: the host first, which ends its attempts.
+func (l *Lab) Close() error {
+	if l.Client != nil {
+		l.Client.Close()
+	}
+	var err error
+	if l.Host != nil && l.Host.Alive() {
+		err = l.Host.Stop()
+	}
+	if l.Server != nil && l.Server.Alive() {
+		if stopErr := l.Server.Stop(); err == nil && stopErr != nil {
+			err = fmt.Errorf("stop server: %w", stopErr)
+		}
+	}
+	return err
+}
+
+func (l *Lab) attachLogs(t testing.TB) {
+	if l.Server != nil {
+		attachLog(t, l.Server.Log())
+	}
+	if l.Host != nil {
+		attachLog(t, l.Host.Log())
+	}
+}
+
+// Case is a user's repository and plan, ready to start as a run.
+type Case struct {
+	Run    string
+	Dir    string
+	Repo   *Repo
+	Plan   Plan
+	Path   string // plan file
+	Before Checkout
+}
+
+// NewCase makes a repository for a plan. The run's id must be unique in the lab.
+func NewCase(t testing.TB, run string, p Plan) *Case {
+	t.Helper()
+	dir := t.TempDir()
+	c := &Case{Run: run, Dir: dir, Plan: p}
+	c.Repo = NewRepo(t, filepath.Join(dir, "repo"), p.Files())
+	c.Path = p.Write(t, filepath.Join(dir, "plan.yaml"))
+	c.Before = c.Repo.Checkout(t)
+	return c
+}
+
+// Start starts the case's run.
+func (l *Lab) Start(t testing.TB, c *Case, more ...string) {
+	t.Helper()
+	l.Client.Start(t, c.Run, c.Repo.URL, c.Path, l.Pools, more...)
+}
+
+// Worktrees lists what is left of a run's worktrees on the host.
+func (l *Lab) Worktrees(run string) []string {
+	var left []string
+	for _, folder := range []string{"worktrees", "records", "throwaway"} {
+		entries, err := os.ReadDir(filepath.Join(l.Host.State, folder, run))
+		if err != nil {
+			continue // it was never made, or is gone
+		}
+		for _, e := range entries {
+			left = append(left, filepath.Join(folder, run, e.Name()))
+		}
+	}
+	return left
+}

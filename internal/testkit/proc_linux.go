@@ -1,0 +1,92 @@
+package testkit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// identify names a running process; Start is empty when it is gone.
+func identify(pid int) Identity {
+	_, start := stat(pid)
+	return Identity{PID: pid, Start: start}
+}
+
+// alive reports whether a process still runs; a zombie does not.
+func alive(id Identity) bool {
+	state, start := stat(id.PID)
+	return start != "" && start == id.Start && state != "Z" && state != "X"
+}
+
+// stat reads state and start time of a process (proc_pid_stat(5), fields 3 and 22).
+func stat(pid int) (state, start string) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", ""
+	}
+	// The name stands in brackets and may hold anything, brackets too.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return "", ""
+	}
+	return fields[0], fields[19]
+}
+
+// Marked lists the living processes whose mark names the run on any host, as
+// "pid command", and those that work in one of the folders.
+func Marked(run string, folders ...string) []string {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if state, _ := stat(pid); state == "" || state == "Z" || state == "X" {
+			continue
+		}
+		if carries(pid, run) || worksIn(pid, folders) {
+			found = append(found, fmt.Sprintf("%d %s", pid, commandLine(pid)))
+		}
+	}
+	return found
+}
+
+// carries reports whether the process's mark is HOST/RUN or HOST/RUN/….
+func carries(pid int, run string) bool {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false // it ended, or is not ours
+	}
+	for _, v := range bytes.Split(environ, []byte{0}) {
+		mark, ok := strings.CutPrefix(string(v), "MENDFLOW_MARK=")
+		if parts := strings.Split(mark, "/"); ok && len(parts) > 1 && parts[1] == run {
+			return true
+		}
+	}
+	return false
+}
+
+func worksIn(pid int, folders []string) bool {
+	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		return false
+	}
+	for _, folder := range folders {
+		if cwd == folder || strings.HasPrefix(cwd, folder+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
+}
+
+func commandLine(pid int) string {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
+}
