@@ -39,18 +39,8 @@ type latch struct {
 	ch   chan struct{}
 }
 
-func newLatch() latch        { return latch{ch: make(chan struct{})} }
-func (l *latch) set()        { l.once.Do(func() { close(l.ch) }) }
-func (l *latch) isSet() bool { return closed(l.ch) }
-
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
+func newLatch() latch { return latch{ch: make(chan struct{})} }
+func (l *latch) set() { l.once.Do(func() { close(l.ch) }) }
 
 func newCapture(spec *Spec) *capture {
 	return &capture{

@@ -57,7 +57,7 @@ func readyLine(line []byte) (program, supervisor int, ok bool) {
 }
 
 // whenReady runs the hostile program and calls act when all its processes are up.
-func whenReady(t *testing.T, ctx context.Context, how string, act func(program, supervisor int)) (process.Result, error, []int) {
+func whenReady(ctx context.Context, t *testing.T, how string, act func(program, supervisor int)) (process.Result, []int, error) {
 	t.Helper()
 	spec := base(t)
 	folder := t.TempDir()
@@ -75,12 +75,12 @@ func whenReady(t *testing.T, ctx context.Context, how string, act func(program, 
 	}
 	r, err := process.Run(ctx, spec)
 	require.Len(t, pids, hostileChildren+2, "it was up")
-	return r, err, pids
+	return r, pids, err
 }
 
 func TestNothingOutlivesAProgramThatEnds(t *testing.T) {
 	t.Parallel()
-	r, err, pids := whenReady(t, t.Context(), "end", func(int, int) {})
+	r, pids, err := whenReady(t.Context(), t, "end", func(int, int) {})
 	require.NoError(t, err)
 	require.True(t, r.Succeeded(), r)
 	requireGone(t, pids...)
@@ -95,7 +95,7 @@ func TestNothingOutlivesAProgramThatEnds(t *testing.T) {
 func TestNothingOutlivesAProgramThatIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err, pids := whenReady(t, ctx, "", func(int, int) { cancel() })
+	r, pids, err := whenReady(ctx, t, "", func(int, int) { cancel() })
 	require.NoError(t, err)
 	require.Equal(t, process.EndCancelled, r.Ended)
 	require.Equal(t, syscall.SIGKILL, r.Signal)
@@ -104,7 +104,7 @@ func TestNothingOutlivesAProgramThatIsCancelled(t *testing.T) {
 
 func TestNothingOutlivesAProgramThatIsKilled(t *testing.T) {
 	t.Parallel()
-	r, err, pids := whenReady(t, t.Context(), "", func(program, _ int) {
+	r, pids, err := whenReady(t.Context(), t, "", func(program, _ int) {
 		require.NoError(t, syscall.Kill(program, syscall.SIGKILL))
 	})
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestNothingOutlivesAProgramThatIsKilled(t *testing.T) {
 
 func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
 	t.Parallel()
-	r, err, pids := whenReady(t, t.Context(), "", func(_, supervisor int) {
+	r, pids, err := whenReady(t.Context(), t, "", func(_, supervisor int) {
 		require.NoError(t, syscall.Kill(supervisor, syscall.SIGKILL))
 	})
 	require.ErrorAs(t, err, new(*process.SupervisorError))
@@ -126,7 +126,7 @@ func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
 
 func TestSupervisorThatIsAskedToEndClearsItsTree(t *testing.T) {
 	t.Parallel()
-	r, err, pids := whenReady(t, t.Context(), "", func(_, supervisor int) {
+	r, pids, err := whenReady(t.Context(), t, "", func(_, supervisor int) {
 		require.NoError(t, syscall.Kill(supervisor, syscall.SIGTERM))
 	})
 	require.NoError(t, err)

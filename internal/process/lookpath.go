@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// resolve finds the program that argv[0] names, in the PATH of env and not in
-// that of this process, and checks the folder to run in.
-func resolve(name, dir string, env []string) (string, error) {
+// LookPath returns the path of the program that [Run] would execute for name in
+// folder dir with environment env: it looks in the PATH of env, not in that of
+// this process, and skips relative entries. The error is a [StartError].
+func LookPath(name, dir string, env []string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", &StartError{Program: name, Err: fmt.Errorf("run in %s: %w", dir, ErrNoFolder)}
 	}
@@ -71,7 +72,3 @@ func lookup(env []string, name string) string {
 	}
 	return value
 }
-
-// LookPath finds the program that argv[0] names as Run would, from dir and in
-// the PATH of env. The error is a *StartError.
-func LookPath(name, dir string, env []string) (string, error) { return resolve(name, dir, env) }

@@ -21,7 +21,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	if err := spec.validate(); err != nil {
 		return Result{}, err
 	}
-	path, err := resolve(spec.argv()[0], spec.Dir, spec.Env)
+	path, err := LookPath(spec.argv()[0], spec.Dir, spec.Env)
 	if err != nil {
 		return Result{}, err
 	}
