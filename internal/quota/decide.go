@@ -154,7 +154,7 @@ func (h *hearing) rejected() (finding, bool) {
 	f := finding{outcome: RateLimited, rule: "field:window-rejected", rank: limited}
 	for _, name := range h.order {
 		if w := h.windows[name]; w.verdict == exhausted {
-			f.text, f.model = name, w.model
+			f.text, f.model = excerpt([]byte("window "+name+" rejected")), w.model
 		}
 	}
 	return f, f.text != ""
