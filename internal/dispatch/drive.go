@@ -52,6 +52,7 @@ type Drive struct {
 	pools    []*drivePool // in the order of the composition; those removed last
 	walls    []driveWall  // by account and model
 	queue    []*driveNode // nodes neither settled nor stranded, in the order of their turns
+	clock    time.Time    // the last instant that the drive was told
 	sealed   bool
 	stop     contract.StopMode
 	launches int
@@ -74,6 +75,7 @@ type driveNode struct {
 	notBefore time.Time     // a charged retry backs off
 	attempts  []contract.AttemptResult
 	rests     int  // interruptions in a row
+	late      bool // admitted after the drive sealed itself
 	over      bool // ended at our own cap before
 	broke     bool // a broker refused it for want of budget
 	streaks   []driveStreak
@@ -97,12 +99,12 @@ type driveRun struct {
 	spend   Spend
 }
 
-// driveStreak counts the limits in a row of a node on a pool. base is the
-// number of successes of the pool when it began, in this drive's count.
+// driveStreak counts the limits in a row of a node on a pool, and the attempts
+// of others that were launched after it began and succeeded there: what ran
+// before a wall came up and ended well says nothing about the node.
 type driveStreak struct {
-	pool  string
-	count int
-	base  int
+	contract.Streak
+	since time.Time
 }
 
 // NewDrive starts a drive. Pools that had no success in this run yet are ramped.
@@ -124,21 +126,19 @@ func NewDrive(in contract.LevelInput) *Drive {
 }
 
 // Admit hands further nodes to the drive, in the order of their turns. A node
-// that it has already is left alone. A drive that is sealed, stopped or drained
-// returns them as held at the next Decide.
+// that it has already is left alone. A drive that is stopped or drained returns
+// them as held at the next Decide; one that has had its last attempt does so when
+// nothing runs any more, so that a run which has not noticed does not hand the
+// same nodes back and forth.
 func (d *Drive) Admit(nodes []contract.Admission) {
 	for _, a := range nodes {
 		if d.node(a.Node) != nil {
 			continue
 		}
 		a.NextAttempt = max(a.NextAttempt, 1)
-		n := &driveNode{Admission: a}
+		n := &driveNode{Admission: a, late: d.launches >= MaxAttempts}
 		for _, s := range a.Limited {
-			base := 0
-			if p := d.pool(s.Pool); p != nil {
-				base = p.successes
-			}
-			n.streaks = append(n.streaks, driveStreak{pool: s.Pool, count: s.Count, base: base - s.Successes})
+			n.streaks = append(n.streaks, driveStreak{Streak: s, since: d.clock})
 		}
 		d.queue = append(d.queue, n)
 		d.returned = false

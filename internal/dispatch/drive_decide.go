@@ -50,7 +50,7 @@ func (d *Drive) to(account string) *driveAccount {
 // longer wanted, strands nodes that no pool can take, and says what happened
 // since the last call. Calling it again at once does nothing.
 func (d *Drive) Decide(now time.Time) Actions {
-	d.expire(now)
+	d.tell(now)
 	var wake time.Time
 	if d.closing() {
 		d.sealed = d.sealed || d.stop == ""
@@ -91,8 +91,9 @@ func (d *Drive) nextReopening() time.Time {
 
 // strandHeld returns every node that does not run.
 func (d *Drive) strandHeld() {
+	busy := d.stop == "" && slices.ContainsFunc(d.queue, func(n *driveNode) bool { return n.run != nil })
 	for _, n := range slices.Clone(d.queue) {
-		if n.run == nil {
+		if n.run == nil && !(n.late && busy) {
 			d.strand(n, contract.Stranding{Cause: contract.StrandHeld, Reason: d.heldBecause()})
 		}
 	}
@@ -229,7 +230,7 @@ func (pass *placement) reserve(n *driveNode, s *selection, view *PoolView) {
 	m := d.to(p.def.Account)
 	m.next.Reserve = append(m.next.Reserve, contract.Reservation{
 		Ticket: t.id, Pool: p.def.ID, Model: p.def.Model, Cap: p.slots(),
-		Tokens: spend.Tokens, Priority: d.in.Priority,
+		Tokens: spend.Tokens,
 	})
 }
 

@@ -38,7 +38,7 @@ func (d *Drive) Ended(res contract.AttemptResult, now time.Time) bool {
 	if n == nil || n.run == nil || n.run.attempt != res.Attempt {
 		return false
 	}
-	d.expire(now)
+	d.tell(now)
 	run := n.run
 	n.run = nil
 	run.pool.took(run.spend, 0, -1)
@@ -76,7 +76,7 @@ func (d *Drive) charge(run *driveRun, res *contract.AttemptResult) {
 
 func (e *ending) apply() {
 	if !e.res.Outcome.Limit() && e.res.Outcome != contract.OutcomeInterrupted {
-		e.streak().count = 0
+		*e.streak() = driveStreak{Streak: contract.Streak{Pool: e.p.def.ID}}
 	}
 	if e.res.Outcome != contract.OutcomeInterrupted {
 		e.n.rests = 0
@@ -104,8 +104,9 @@ func (e *ending) apply() {
 // success settles the node by its items, and lets the pool do more.
 func (e *ending) success() {
 	p := e.p
-	p.successes++
+	p.used = true
 	p.timeouts = 0
+	e.d.succeeded(p, e.started)
 	p.ramp.success(e.started, p.slots())
 	if p.def.Cost.Free() && e.res.Usage.USDMicros > 0 && !p.demoted {
 		p.demoted = true
@@ -193,14 +194,13 @@ func (e *ending) limited() {
 		}
 	}
 	s := e.streak()
-	if s.count == 0 {
-		s.base = e.p.successes
+	if s.Count == 0 {
+		s.since = e.now
 	}
-	s.count++
-	if s.count < escalateAt || e.p.successes <= s.base {
+	if s.Count++; s.Count < escalateAt || s.Successes == 0 {
 		return
 	}
-	note := fmt.Sprintf("node %s was limited on pool %s %d times in a row while others succeeded there", e.n.Node, e.p.def.ID, s.count)
+	note := fmt.Sprintf("node %s was limited on pool %s %d times in a row while others succeeded there", e.n.Node, e.p.def.ID, s.Count)
 	e.d.friction(contract.FrictionQuotaEscalation, e.n.Node+"/"+e.p.def.ID, severityWarning, note)
 	e.d.strand(e.n, contract.Stranding{Cause: contract.StrandEscalated, Reason: note})
 }
@@ -289,10 +289,21 @@ func (e *ending) text() string {
 // streak is the node's limits in a row on the pool.
 func (e *ending) streak() *driveStreak {
 	id := e.p.def.ID
-	at := slices.IndexFunc(e.n.streaks, func(s driveStreak) bool { return s.pool == id })
+	at := slices.IndexFunc(e.n.streaks, func(s driveStreak) bool { return s.Pool == id })
 	if at < 0 {
 		at = len(e.n.streaks)
-		e.n.streaks = append(e.n.streaks, driveStreak{pool: id, base: e.p.successes})
+		e.n.streaks = append(e.n.streaks, driveStreak{Streak: contract.Streak{Pool: id}})
 	}
 	return &e.n.streaks[at]
+}
+
+// succeeded counts a success on a pool for the nodes that are limited there.
+func (d *Drive) succeeded(p *drivePool, started time.Time) {
+	for _, n := range d.queue {
+		for i := range n.streaks {
+			if s := &n.streaks[i]; s.Pool == p.def.ID && s.Count > 0 && started.After(s.since) {
+				s.Successes++
+			}
+		}
+	}
 }

@@ -202,11 +202,13 @@ func TestNewAndReopenedPoolsAreRamped(t *testing.T) {
 		in.Nodes = append(in.Nodes, admissions(fmt.Sprint("n", i))...)
 	}
 	r := newRig(t, in)
+	require.False(t, r.drive.Status().Pools[0].Used)
 	for _, want := range []int{1, 2, 4, 8} {
 		require.Len(t, r.at("p"), want)
 		r.succeed(r.at("p")[0])
 	}
 	require.Len(t, r.at("p"), 8)
+	require.True(t, r.drive.Status().Pools[0].Used, "the next drive does not ramp it")
 
 	in.Pools = []contract.Pool{commandPool("c", 8)}
 	require.Len(t, newRig(t, in).at("c"), 8, "a command has no one to hammer")
@@ -238,9 +240,17 @@ func TestEscalatesTheNodeThatAloneIsLimited(t *testing.T) {
 	t.Run("others succeed now", func(t *testing.T) {
 		t.Parallel()
 		r := limited(t, 0)
-		r.succeed("b")
+		r.advance(time.Second)
+		r.end("b", contract.AttemptResult{Outcome: contract.OutcomeSuccess, State: contract.NodeLanded, StartedAt: r.now})
 		r.limit("a", contract.OutcomeRateLimited, time.Second)
 		require.Equal(t, contract.StrandEscalated, r.stranded[1].Cause)
+	})
+	t.Run("others that were launched before succeed", func(t *testing.T) {
+		t.Parallel()
+		r := limited(t, 0)
+		r.succeed("b")
+		r.limit("a", contract.OutcomeRateLimited, time.Second)
+		require.Equal(t, contract.StrandQuotaPaused, r.stranded[1].Cause, "it is the pool")
 	})
 	t.Run("nobody succeeds: it is the pool", func(t *testing.T) {
 		t.Parallel()

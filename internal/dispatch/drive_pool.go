@@ -12,21 +12,20 @@ import (
 
 // drivePool is a pool as the drive knows it.
 type drivePool struct {
-	def       contract.Pool
-	used      bool   // had a success in this run
-	excluded  bool   // left out of the composition
-	settled   string // not offered again in this run, and why
-	demoted   bool   // declared free, but charged
-	ramp      ramp
-	proven    time.Time // only launches after it say anything about limits
-	successes int
-	timeouts  int     // in a row
-	waiting   int     // tickets
-	running   int     // attempts
-	inFlight  int64   // tokens of those
-	tooLarge  int     // a node of this estimate was refused; 0: none
-	seen      []int64 // tokens of the last attempts, oldest first
-	told      contract.PoolState
+	def      contract.Pool
+	used     bool   // had a success in this run
+	excluded bool   // left out of the composition
+	settled  string // not offered again in this run, and why
+	demoted  bool   // declared free, but charged
+	ramp     ramp
+	proven   time.Time // only launches after it say anything about limits
+	timeouts int       // in a row
+	waiting  int       // tickets
+	running  int       // attempts
+	inFlight int64     // tokens of those
+	tooLarge int       // a node of this estimate was refused; 0: none
+	seen     []int64   // tokens of the last attempts, oldest first
+	told     contract.PoolState
 }
 
 // newPool returns a pool as a drive begins with it: one attempt at once when the
@@ -135,8 +134,9 @@ func (d *Drive) frictionSettled(p *drivePool, reason string) {
 	d.friction(contract.FrictionPoolSettled, p.def.ID, severityWarning, "not offered again in this run: "+reason)
 }
 
-// expire takes down the pauses whose time has come.
-func (d *Drive) expire(now time.Time) {
+// tell moves the drive's clock: pauses whose time has come are over.
+func (d *Drive) tell(now time.Time) {
+	d.clock = now
 	d.takeDown(now, func(w *driveWall) bool { return !w.exhausted && !w.until.After(now) })
 }
 

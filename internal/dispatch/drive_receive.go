@@ -28,7 +28,7 @@ func (d *Drive) Receive(g contract.Grants, now time.Time) []Launch {
 		return nil
 	}
 	m.got = max(m.got, g.Seq)
-	d.expire(now)
+	d.tell(now)
 	if len(g.States) > 0 {
 		d.states(g.Account, g.States, now)
 	}

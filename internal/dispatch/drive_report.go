@@ -25,7 +25,7 @@ func (d *Drive) strand(n *driveNode, s contract.Stranding) {
 		n.Kept = nil
 	}
 	s.Node, s.Opening, s.NextAttempt, s.Charged = n.Node, n.Opening, n.NextAttempt, n.Charged
-	s.Refused, s.FirstPool, s.Limited = n.Refused, n.FirstPool, d.streaks(n)
+	s.Refused, s.FirstPool, s.Limited = n.Refused, n.FirstPool, n.limited()
 	s.Kept, s.Tail, s.Salvage, s.Attempts = n.Kept, n.Tail, n.Salvage, n.told()
 	s.Reason = clip(s.Reason, reasonBytes)
 	d.report.Stranded = append(d.report.Stranded, s)
@@ -41,19 +41,13 @@ func (d *Drive) settle(n *driveNode, state contract.NodeState, reason string) {
 	})
 }
 
-// streaks are the node's limits in a row. Successes counts those of others on
-// the pool since the streak began, so that it means the same in every drive.
-func (d *Drive) streaks(n *driveNode) []contract.Streak {
+// limited are the node's limits in a row per pool.
+func (n *driveNode) limited() []contract.Streak {
 	var all []contract.Streak
 	for _, s := range n.streaks {
-		if s.count == 0 {
-			continue
+		if s.Count > 0 {
+			all = append(all, s.Streak)
 		}
-		streak := contract.Streak{Pool: s.pool, Count: s.count}
-		if p := d.pool(s.pool); p != nil {
-			streak.Successes = p.successes - s.base
-		}
-		all = append(all, streak)
 	}
 	return all
 }
@@ -146,7 +140,7 @@ func (d *Drive) changedPools() []contract.PoolState {
 	var changed []contract.PoolState
 	for _, p := range d.pools {
 		now := d.poolState(p)
-		same := now.State == p.told.State && now.Reason == p.told.Reason && equalInstants(now.Until, p.told.Until)
+		same := now.State == p.told.State && now.Reason == p.told.Reason && now.Used == p.told.Used && equalInstants(now.Until, p.told.Until)
 		if same {
 			continue
 		}

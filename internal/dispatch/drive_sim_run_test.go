@@ -31,6 +31,17 @@ type simRun struct {
 	dead     []string
 	excluded map[string]bool
 	spill    plan.Spill
+	host     simHost
+}
+
+// simHost is who hands the nodes out: the run itself, or a Frontier.
+type simHost interface {
+	feed()
+	settle(contract.Settlement)
+	strand(contract.Stranding)
+	rearm(...contract.StrandCause)
+	starts(node string)
+	answer(Launch) []contract.ItemResult
 }
 
 type simDrive struct {
@@ -52,8 +63,13 @@ func (w *world) addRun(id string, nodes int) {
 		r.tier[node] = []string{"small", "standard", "deep"}[w.rnd.IntN(3)]
 		r.pending = append(r.pending, contract.Admission{Node: node, Opening: 1, NextAttempt: 1, Tokens: r.tokens[node], Tier: r.tier[node]})
 	}
+	r.host = r
 	w.runs = append(w.runs, r)
 }
+
+func (r *simRun) starts(string) {}
+
+func (r *simRun) answer(Launch) []contract.ItemResult { return nil }
 
 // feed admits pending nodes to the youngest live drive, or to a new one, and
 // seals it when none will follow.
@@ -109,11 +125,13 @@ func (r *simRun) composition() []contract.Pool {
 // exclude takes a pool out of the composition, or back in.
 func (r *simRun) exclude(pool string) {
 	r.excluded[pool] = !r.excluded[pool]
-	if d := r.live(); d != nil {
-		d.drive.SetPools(r.composition())
-		r.decide(d)
+	for _, d := range r.drives {
+		if !d.drive.Drained() {
+			d.drive.SetPools(r.composition())
+			r.decide(d)
+		}
 	}
-	r.rearm(contract.StrandNoCapablePool, contract.StrandEmptyPool, contract.StrandQuotaPaused)
+	r.host.rearm(contract.StrandNoCapablePool, contract.StrandEmptyPool, contract.StrandQuotaPaused)
 }
 
 // over reports whether the id is one of the run's drives that ended.
@@ -172,10 +190,9 @@ func (r *simRun) report(d *simDrive, rep contract.DriveReport) {
 	w := r.w
 	for _, s := range rep.Settled {
 		require.Equal(w.t, d.number, r.out[s.Node])
-		require.NotContains(w.t, r.settled, s.Node, "settled twice")
 		require.NotEmpty(w.t, s.Attempts)
 		delete(r.out, s.Node)
-		r.settled[s.Node] = s
+		r.host.settle(s)
 		if s.State == contract.NodeLanded {
 			r.used = append(r.used, s.Attempts[len(s.Attempts)-1].Pool)
 		}
@@ -183,7 +200,7 @@ func (r *simRun) report(d *simDrive, rep contract.DriveReport) {
 	for _, s := range rep.Stranded {
 		require.Equal(w.t, d.number, r.out[s.Node])
 		delete(r.out, s.Node)
-		r.stranded(s)
+		r.host.strand(s)
 	}
 	for _, p := range rep.Pools {
 		if p.State == string(PhaseSettled) && !slices.Contains(r.dead, p.ID) {
@@ -196,10 +213,15 @@ func (r *simRun) report(d *simDrive, rep contract.DriveReport) {
 			require.NotEqual(w.t, d.number, number, "%s was lost", node)
 		}
 	}
-	r.feed()
+	r.host.feed()
 }
 
-func (r *simRun) stranded(s contract.Stranding) {
+func (r *simRun) settle(s contract.Settlement) {
+	require.NotContains(r.w.t, r.settled, s.Node, "settled twice")
+	r.settled[s.Node] = s
+}
+
+func (r *simRun) strand(s contract.Stranding) {
 	switch s.Cause {
 	case contract.StrandHeld:
 		r.pending = append(r.pending, readmit(&s, r))
@@ -225,7 +247,7 @@ func (r *simRun) stranded(s contract.Stranding) {
 // reopened readmits everything that waits for a pool to come back.
 func (r *simRun) reopened() {
 	r.dead = nil
-	r.rearm(contract.StrandEmptyPool, contract.StrandQuotaPaused)
+	r.host.rearm(contract.StrandEmptyPool, contract.StrandQuotaPaused)
 }
 
 func (r *simRun) rearm(causes ...contract.StrandCause) {

@@ -190,6 +190,7 @@ func (w *world) launch(r *simRun, d *simDrive, l Launch) {
 	require.NotContains(w.t, r.refused[node], pool.ID, "a pool that refused the node is not asked again")
 	require.False(w.t, r.excluded[pool.ID], "an excluded pool is not asked")
 	probe := w.probe(l, pool)
+	r.host.starts(node)
 
 	res, length := w.outcome(r, l, pool)
 	started := w.now.Add(min(length, 50*time.Millisecond))
@@ -261,7 +262,7 @@ func (w *world) outcome(r *simRun, l Launch, p *simPool) (contract.AttemptResult
 		return w.limited(p, wall, w.now.Add(quick), kept), quick
 	}
 	if w.rnd.Float64() < w.calm {
-		return contract.AttemptResult{Outcome: contract.OutcomeSuccess, State: contract.NodeLanded, Usage: contract.Usage{InputTokens: 100, Known: true}}, length
+		return contract.AttemptResult{Outcome: contract.OutcomeSuccess, State: contract.NodeLanded, Items: r.host.answer(l), Usage: contract.Usage{InputTokens: 100, Known: true}}, length
 	}
 	switch w.rnd.IntN(6) {
 	case 0:
@@ -296,6 +297,22 @@ func (w *world) run() {
 func drawWorld(t *rapid.T) *world {
 	w := newWorld(t, rapid.Uint64().Draw(t, "seed"))
 	w.calm = rapid.SampledFrom([]float64{0.95, 0.7, 0.4}).Draw(t, "calm")
+	w.drawPools(t)
+	for i := range rapid.IntRange(1, 2).Draw(t, "runs") {
+		w.addRun(fmt.Sprint("run", i), rapid.IntRange(1, 25).Draw(t, "nodes"))
+	}
+	spills := []plan.Spill{plan.SpillSameTier, plan.SpillAllowPaid, plan.SpillNever}
+	for _, r := range w.runs {
+		r.spill = rapid.SampledFrom(spills).Draw(t, "spill")
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "disturbances") {
+		w.after(time.Duration(w.rnd.IntN(7200_000))*time.Millisecond, w.disturb)
+	}
+	return w
+}
+
+// drawPools draws the providers, their accounts, faults and walls.
+func (w *world) drawPools(t *rapid.T) {
 	accounts := rapid.IntRange(1, 3).Draw(t, "accounts")
 	tiers := []plan.Tier{plan.TierSmall, plan.TierStandard, plan.TierDeep}
 	for i := range rapid.IntRange(1, 6).Draw(t, "pools") {
@@ -318,17 +335,6 @@ func drawWorld(t *rapid.T) *world {
 	for i := range accounts {
 		w.drawWalls(fmt.Sprint("x", i))
 	}
-	for i := range rapid.IntRange(1, 2).Draw(t, "runs") {
-		w.addRun(fmt.Sprint("run", i), rapid.IntRange(1, 25).Draw(t, "nodes"))
-	}
-	spills := []plan.Spill{plan.SpillSameTier, plan.SpillAllowPaid, plan.SpillNever}
-	for _, r := range w.runs {
-		r.spill = rapid.SampledFrom(spills).Draw(t, "spill")
-	}
-	for range rapid.IntRange(0, 6).Draw(t, "disturbances") {
-		w.after(time.Duration(w.rnd.IntN(7200_000))*time.Millisecond, w.disturb)
-	}
-	return w
 }
 
 // disturb is something that an operator or a provider does at any time.

@@ -29,7 +29,7 @@ func (d *Drive) poolState(p *drivePool) contract.PoolState {
 	phase, until, reason := d.phase(p)
 	s := contract.PoolState{
 		ID: p.def.ID, Account: p.def.Account, Model: p.def.Model, State: string(phase), Reason: reason,
-		Running: p.running, Max: p.slots(),
+		Running: p.running, Max: p.slots(), Used: p.used,
 	}
 	if phase == PhasePaused {
 		s.Until = &until

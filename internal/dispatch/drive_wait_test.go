@@ -185,9 +185,15 @@ func TestDriveSealsItselfAfterItsLastAttempt(t *testing.T) {
 	r := newRig(t, in)
 	for len(r.running) > 0 {
 		r.end(r.running[0].Input.Node, contract.AttemptResult{Outcome: contract.OutcomeSuccess, State: contract.NodeLanded})
+		if len(r.running) == 2 {
+			require.Len(t, r.stranded, 5, "the rest is returned at once")
+			r.drive.Admit(admissions("late"))
+			r.step()
+			require.Len(t, r.stranded, 5, "what comes later waits, or it would come again and again")
+		}
 	}
 	require.Len(t, r.settled, MaxAttempts)
-	require.Len(t, r.stranded, 5)
+	require.Len(t, r.stranded, 6)
 	for _, s := range r.stranded {
 		require.Equal(t, contract.StrandHeld, s.Cause)
 		require.Nil(t, s.NotBefore)
@@ -315,7 +321,7 @@ func TestStatusListsWhatRunsAndWaits(t *testing.T) {
 	s := r.drive.Status()
 	require.Equal(t, []contract.RunningNode{{Node: "a", Attempt: 1, Pool: "p", StartedAt: t0}}, s.Running)
 	require.Equal(t, []string{"b"}, s.Waiting)
-	require.Equal(t, contract.PoolState{ID: "p", Account: "x", Model: "m", State: "live", Running: 1, Max: 1}, s.Pools[0])
+	require.Equal(t, contract.PoolState{ID: "p", Account: "x", Model: "m", State: "live", Running: 1, Max: 1, Used: true}, s.Pools[0])
 }
 
 func TestNodeThatAsksForATierThatIsNotLiveRunsBelowWithFriction(t *testing.T) {
