@@ -8,16 +8,6 @@ import (
 	"mendflow/internal/contract"
 )
 
-// Bounds on charged attempts per cause and opening (landing.md). The drive keeps
-// them while it retries; the frontier keeps them across openings that carry
-// their counts over.
-const (
-	BoundWork     = 2
-	BoundConflict = 3
-	BoundProvider = 5
-	BoundHost     = 5
-)
-
 // maxOmitted is how often a result may leave a finding out before it is blocked.
 const maxOmitted = 2
 
@@ -168,7 +158,7 @@ func (f *Frontier) applyState(n int, s contract.Settlement, given []string) {
 // to the node's work, while its bound allows another attempt.
 func (f *Frontier) retryPartial(n int, s contract.Settlement) {
 	st := &f.s.Nodes[n]
-	if s.State != contract.NodePartial || st.Charged.Work+1 >= BoundWork {
+	if s.State != contract.NodePartial || st.Charged.Work+1 >= bound(contract.CauseWork) {
 		return
 	}
 	said := false

@@ -173,10 +173,7 @@ func (s *Search) decide(suspect int) (*Trial, *Attribution) {
 			others = append(others, i)
 		}
 	}
-	if len(others) == 0 {
-		return nil, found // that trial is the bisect's own red one
-	}
-	t := trialOf(alone)
+	t := trialOf(alone) // without others it is the bisect's own red trial
 	switch r, ok := s.answer(t); {
 	case !ok:
 		return &t, nil

@@ -107,10 +107,10 @@ type Judgement struct {
 // Before says what has to happen before a worker's end can be judged.
 func Before(e Ended) Step {
 	switch {
-	case e.Invalid != "":
-		return final(failed(e, contract.CauseWork, "the result file is not valid: "+e.Invalid, ""))
 	case e.Result != nil:
 		return beforeResult(e)
+	case e.Invalid != "" && !recognised(e.Classified):
+		return final(failed(e, contract.CauseWork, "the result file is not valid: "+e.Invalid, ""))
 	case !e.Command || e.ExitCode != 0 || recognised(e.Classified):
 		return final(unanswered(e))
 	case len(e.Changed) > 0:

@@ -257,6 +257,10 @@ func TestJudgeFollowsTheTable(t *testing.T) {
 			},
 			nil, []contract.FrictionType{contract.FrictionNodeSalvaged},
 		},
+		"a limit in the middle of writing the result is a limit": {
+			Ended{Invalid: "unexpected EOF", ExitCode: 1, Classified: limited}, Checked{}, "final",
+			Judgement{Outcome: contract.OutcomeRateLimited, Reason: "limit until 9pm", Tree: TreeKept}, nil, nil,
+		},
 		"widened paths land with friction": {
 			Ended{Result: said(AnswerResolved, AnswerResolved), Changed: edited}, Checked{Verify: VerifyGreen, Scope: ScopeVerdict{Widened: []string{"x"}}}, "land",
 			Judgement{Land: true, State: contract.NodeLanded, Outcome: contract.OutcomeSuccess, Tree: TreeReleased},
