@@ -160,7 +160,7 @@ func TestTailIsTheValidEndOfTheContent(t *testing.T) {
 	t.Parallel()
 	s, err := artifacts.Open(t.Context(), "mem://")
 	require.NoError(t, err)
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	rapid.Check(t, func(rt *rapid.T) {
 		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ü", "€", "𝄞", "\xff", strings.Repeat("x€", 1500), "\n"}), 0, 20).Draw(rt, "parts")
 		whole := strings.Join(parts, "")
@@ -214,7 +214,7 @@ func TestArtifactIsOneFileAndAppearsWhole(t *testing.T) {
 	folder := t.TempDir()
 	s, err := artifacts.Open(t.Context(), "file://"+folder)
 	require.NoError(t, err)
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	w, err := s.Writer(t.Context(), "a/b", nil)
 	require.NoError(t, err)
 	_, err = w.Write([]byte("half"))
@@ -267,7 +267,7 @@ func TestTwoProcessesWritingOneKeyDoNoHarm(t *testing.T) {
 	where := "file://" + folder
 	s, err := artifacts.Open(t.Context(), where)
 	require.NoError(t, err)
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	_, err = s.Put(t.Context(), "shared/key", bytes.Repeat([]byte("a"), 10_000))
 	require.NoError(t, err)
 

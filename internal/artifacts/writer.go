@@ -87,8 +87,7 @@ func (w *Writer) Finish() (Ref, error) {
 	}
 	defer w.cancel()
 	w.done = true
-	w.keep(w.masked.Close())
-	if w.err != nil {
+	if w.keep(w.masked.Close()) != nil {
 		w.cancel() // before closing, so that the incomplete content is dropped
 		_ = w.blob.Close()
 		return Ref{}, w.err

@@ -141,7 +141,7 @@ const (
 )
 
 func (s *streamReader) read(stream Stream) {
-	defer s.pipe.Close()
+	defer func() { _ = s.pipe.Close() }()
 	if stream == Stdout && s.capture.spec.Stdout != nil {
 		s.copy(s.raw)
 		return

@@ -28,7 +28,7 @@ func processes() []proc {
 	if err != nil {
 		return nil
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	names, _ := folder.Readdirnames(-1) // what was read before an error is still true
 	list := make([]proc, 0, len(names))
 	for _, name := range names {

@@ -36,6 +36,7 @@ var programs = map[string]func(args []string) int{
 	"meter":    meter,
 	"dial":     dial,
 	"truncate": truncate,
+	"forgot":   forgot,
 }
 
 func play(name string, args []string) int {
@@ -164,6 +165,13 @@ func boolCode(ok bool) int {
 		return 0
 	}
 	return 1
+}
+
+// forgot is a program that does not call SuperviseIfAsked; see TestMain.
+func forgot([]string) int {
+	_, err := process.Run(context.Background(), process.Spec{Argv: []string{"/bin/true"}, Dir: "/"})
+	fmt.Println(err)
+	return 0
 }
 
 // truncate empties a file without opening it.

@@ -287,7 +287,7 @@ func TestNetworkStaysUsableInTheSandbox(t *testing.T) {
 	requireSandbox(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	got := make(chan []byte, 1)
 	go func() {
 		if c, err := listener.Accept(); err == nil {

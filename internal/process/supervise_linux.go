@@ -82,6 +82,9 @@ func startSupervised(spec *Spec, path string, files stdio) (child, error) {
 	fail := func(err error) (child, error) {
 		return nil, &StartError{Program: spec.argv()[0], Err: err}
 	}
+	if !supervises.Load() {
+		return fail(errNotSupervising)
+	}
 	ours, theirs, err := controlPair()
 	if err != nil {
 		return fail(err)

@@ -26,6 +26,7 @@ const controlFD = 3
 // if it was started as one by [Run]. It is the first thing in main, and in
 // TestMain of packages that run programs.
 func SuperviseIfAsked() {
+	supervises.Store(true)
 	if len(os.Args) < 2 {
 		return
 	}
@@ -36,6 +37,12 @@ func SuperviseIfAsked() {
 		os.Exit(confine())
 	}
 }
+
+// supervises is whether this binary turns into a supervisor when it is executed
+// as one. A binary that does not would run itself again and again.
+var supervises atomic.Bool
+
+var errNotSupervising = errors.New("process.SuperviseIfAsked is not called at the start of this binary")
 
 // supervisor is the state of a supervising process. Its main goroutine owns it.
 type supervisor struct {
