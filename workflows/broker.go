@@ -39,6 +39,7 @@ type broker struct {
 	inbox   inbox
 	boxes   map[string]*outbox[contract.Grants]
 	order   []string // holders that have an outbox, in order of their first push
+	waking  int      // runs being told
 	gone    []string // holders that could not be reached
 	alarm   alarm
 	checked time.Time
@@ -132,6 +133,10 @@ func (b *broker) wake(now time.Time) time.Time {
 // push sends what the machine decided, one message in flight per holder.
 func (b *broker) push(ctx workflow.Context, pushes []dispatch.Push) {
 	for _, p := range pushes {
+		if p.Holder == "" {
+			b.wakeRun(ctx, p)
+			continue
+		}
 		box, ok := b.boxes[p.Holder]
 		if !ok {
 			box = &outbox[contract.Grants]{
@@ -143,6 +148,20 @@ func (b *broker) push(ctx workflow.Context, pushes []dispatch.Push) {
 		}
 		box.send(ctx, p.Grants)
 	}
+}
+
+// wakeRun tells a run that waits without a drive that something was lifted early.
+// A run that has closed meanwhile needs no word.
+func (b *broker) wakeRun(ctx workflow.Context, p dispatch.Push) {
+	b.waking++
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		err := workflow.SignalExternalWorkflow(ctx, contract.RemediationID(p.Run), "", contract.SignalPoolState, p.Grants).Get(ctx, nil)
+		if err != nil {
+			workflow.GetLogger(ctx).Info("wake run", "run", p.Run, "error", err)
+		}
+		b.waking--
+		b.dirty = true
+	})
 }
 
 func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
@@ -157,6 +176,9 @@ func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
 
 // quiet reports whether nothing is on its way, and forgets outboxes of holders that left.
 func (b *broker) quiet() bool {
+	if b.waking > 0 {
+		return false
+	}
 	held := b.machine.Holders()
 	b.order = slices.DeleteFunc(b.order, func(holder string) bool {
 		if slices.Contains(held, holder) || !b.boxes[holder].idle() {

@@ -39,6 +39,7 @@ func Level(ctx workflow.Context, in contract.LevelInput) error {
 	}); err != nil {
 		return fmt.Errorf("register query: %w", err)
 	}
+	l.lease(in.Lease)
 	return l.loop(ctx)
 }
 
@@ -119,12 +120,19 @@ func (l *level) obey(ctx workflow.Context, payload *commonpb.Payload) {
 	if order.Pools != nil {
 		l.drive.SetPools(order.Pools)
 	}
+	l.lease(order.Lease)
 	l.drive.Admit(order.Nodes)
 	if order.Seal {
 		l.drive.Seal()
 	}
 	if order.Stop != "" {
 		l.halt(order.Stop)
+	}
+}
+
+func (l *level) lease(lease *contract.Lease) {
+	if lease != nil {
+		l.drive.SetLease(dispatch.Lease(*lease))
 	}
 }
 

@@ -51,6 +51,15 @@ func (b *poolBook) update(states []contract.PoolState) {
 	}
 }
 
+// reopened clears what was settled or paused of an account.
+func (b *poolBook) reopened(account string) {
+	for i := range b.states {
+		if s := &b.states[i]; s.Account == account && s.State != "excluded" {
+			s.State, s.Reason, s.Until = "live", "", nil
+		}
+	}
+}
+
 // settled lists the pools that are not offered again in this run.
 func (b *poolBook) settled() []string {
 	return b.where(func(i int) bool { return b.states[i].State == "settled" })

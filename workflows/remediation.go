@@ -56,6 +56,7 @@ type remediation struct {
 	launched int      // drives started so far
 	pools    poolBook
 	usage    contract.UsageView
+	budget   dispatch.Budget
 
 	work     *job // the one activity of the main line
 	baseline *job // runs beside the nodes when the plan accepts a red base
@@ -184,6 +185,7 @@ func (r *remediation) open(ctx workflow.Context) {
 			r.fail(fmt.Errorf("load units: %w", err))
 			return
 		}
+		r.budget.Cap = r.opened.Policy.Budget
 		r.front = dispatch.NewFrontier(r.units, dispatch.FrontierOptions{FoldCase: r.opened.FoldCase})
 		r.event(ctx, "opened at %s: %d nodes, %d gate commands", shortCommit(r.opened.BaseCommit), len(r.units), r.opened.Gate)
 		r.stage = stageBaseline

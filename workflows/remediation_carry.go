@@ -32,6 +32,7 @@ type carriedState struct {
 	Pools    []contract.PoolState   `json:"pools"`
 	Used     []bool                 `json:"used"`
 	Usage    contract.UsageView     `json:"usage"`
+	Budget   dispatch.Budget        `json:"budget"`
 	Base     *contract.GateEnd      `json:"base,omitempty"`
 	Gate     *contract.GateEnd      `json:"gate,omitempty"`
 	Round    int                    `json:"round,omitempty"`
@@ -61,7 +62,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context) error {
 	state := carriedState{
 		Stage: r.stage, Status: r.status, Verdict: r.verdict, Reason: r.reason, Opened: r.opened, Front: r.front,
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
-		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Base: r.base, Gate: r.gate, Round: r.round,
+		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Budget: r.budget, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
 	}
 	data, err := json.Marshal(state)
@@ -101,7 +102,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	r.stage, r.status, r.verdict, r.reason = state.Stage, state.Status, state.Verdict, state.Reason
 	r.opened, r.front = state.Opened, state.Front
 	r.holds, r.friction, r.drives, r.launched = state.Holds, state.Friction, state.Drives, state.Launched
-	r.pools.states, r.pools.seen, r.usage = state.Pools, state.Used, state.Usage
+	r.pools.states, r.pools.seen, r.usage, r.budget = state.Pools, state.Used, state.Usage, state.Budget
 	r.base, r.gate, r.round, r.pause, r.cancel = state.Base, state.Gate, state.Round, state.Pause, state.Cancel
 	r.events, r.start = state.Events, state.Started.At
 	for _, d := range r.drives {

@@ -9,11 +9,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/run"
 )
 
 // register makes every handler known before the first blocking call.
 func (r *remediation) register(ctx workflow.Context) error {
 	r.inbox.on(ctx, contract.SignalReport, func(p *commonpb.Payload) { r.takeReport(ctx, p) })
+	r.inbox.on(ctx, contract.SignalPoolState, func(p *commonpb.Payload) { r.takePoolState(ctx, p) })
 	for _, command := range []struct {
 		name string
 		obey func(workflow.Context, contract.Operator) contract.OperatorAnswer
@@ -117,6 +119,10 @@ func (r *remediation) orderPause(ctx workflow.Context, order contract.Operator) 
 
 // orderResume lifts what an operator may lift.
 func (r *remediation) orderResume(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	if order.Budget > 0 {
+		r.budget.Cap.Tokens = order.Budget
+		r.event(ctx, "the budget is %d tokens now", order.Budget)
+	}
 	lifted, _ := r.holds.Resume(order.Now, order.Budget > 0)
 	var done []string
 	for _, kind := range lifted {
@@ -140,11 +146,35 @@ func (r *remediation) lifted(ctx workflow.Context, kind contract.HoldKind) {
 		if r.front != nil {
 			r.front.Rearm(contract.StrandQuotaPaused, contract.StrandNoCapablePool, contract.StrandEmptyPool)
 		}
+	case contract.HoldBudget:
+		if r.front != nil {
+			r.front.Rearm(contract.StrandBudgetExhausted)
+		}
 	case contract.HoldGate:
 		if r.stage == stageBaseline {
 			r.base = nil // measured again
 		}
 	}
+}
+
+// takePoolState follows a broker's word that something was lifted before its
+// time: what waits for a pool is tried again.
+func (r *remediation) takePoolState(ctx workflow.Context, payload *commonpb.Payload) {
+	grants, err := decode[contract.Grants](payload)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.SignalPoolState, "error", err)
+		return
+	}
+	r.pools.reopened(grants.Account)
+	r.event(ctx, "account %s was reopened", grants.Account)
+	if r.holds.Lift(run.LiftedByPools) {
+		r.lifted(ctx, contract.HoldQuota)
+		return
+	}
+	if r.front != nil {
+		r.front.Rearm(contract.StrandQuotaPaused, contract.StrandEmptyPool)
+	}
+	r.dirty = true
 }
 
 // orderCancel ends the run; giving the order twice changes nothing.

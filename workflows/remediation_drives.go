@@ -55,7 +55,7 @@ func (r *remediation) admit(ctx workflow.Context) {
 			d = r.startDrive(ctx, a.Depth)
 		}
 		d.Nodes = append(d.Nodes, a.Admission)
-		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a.Admission}})
+		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a.Admission}, Lease: r.lease(d)})
 	}
 }
 
@@ -124,6 +124,9 @@ func mergeOrders(older, newer contract.DriveOrder) (contract.DriveOrder, bool) {
 	if newer.Pools != nil {
 		older.Pools = newer.Pools
 	}
+	if newer.Lease != nil {
+		older.Lease = newer.Lease
+	}
 	return older, true
 }
 
@@ -149,6 +152,7 @@ func (r *remediation) driveLost(ctx workflow.Context, d *drive, why string) {
 
 func (r *remediation) dropDrive(d *drive) {
 	r.drives = slices.DeleteFunc(r.drives, func(o *drive) bool { return o == d })
+	r.budget.Close(d.Number)
 }
 
 // takeReport applies what a drive reported. Reports come in order; one that was taken already changes nothing.
@@ -182,7 +186,7 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 
 func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settlement) {
 	d.remove(s.Node)
-	r.account(s.Attempts)
+	r.account(d, s.Attempts)
 	changes := r.front.Settle(s, workflow.Now(ctx))
 	if changes.Ignored != "" {
 		workflow.GetLogger(ctx).Warn("ignore settlement", "node", s.Node, "why", changes.Ignored)
@@ -205,7 +209,7 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 
 func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Stranding) {
 	d.remove(s.Node)
-	r.account(s.Attempts)
+	r.account(d, s.Attempts)
 	if changes := r.front.Strand(s, workflow.Now(ctx)); changes.Ignored != "" {
 		workflow.GetLogger(ctx).Warn("ignore stranding", "node", s.Node, "why", changes.Ignored)
 		return
@@ -222,11 +226,9 @@ func (d *drive) remove(node string) {
 }
 
 // account adds up usage and friction of attempts.
-func (r *remediation) account(attempts []contract.AttemptResult) {
+func (r *remediation) account(d *drive, attempts []contract.AttemptResult) {
 	for _, a := range attempts {
-		r.usage.InputTokens += a.Usage.InputTokens
-		r.usage.OutputTokens += a.Usage.OutputTokens
-		r.usage.USD += float64(a.Usage.USDMicros) / 1e6 // shown only; no decision reads it
+		r.charge(d, a)
 		for _, f := range a.Friction {
 			r.friction.Add(f)
 		}

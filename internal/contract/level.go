@@ -14,6 +14,13 @@ type LevelInput struct {
 	Used     []string    `json:"used_pools,omitempty"`    // pools that had a success in this run: not ramped
 	Nodes    []Admission `json:"nodes,omitempty"`
 	Priority int         `json:"priority,omitempty"`
+	Lease    *Lease      `json:"lease,omitempty"` // nil: the run has no budget
+}
+
+// Lease is what a drive may spend in all since its start; nil fields are not capped.
+type Lease struct {
+	Tokens    *int64 `json:"tokens,omitempty"`
+	USDMicros *int64 `json:"usd_micros,omitempty"` // millionths of a dollar
 }
 
 // LevelPolicy is the part of a plan's policy that dispatch needs.
@@ -31,6 +38,7 @@ type DriveOrder struct {
 	Seal  bool        `json:"seal,omitempty"`  // none will follow
 	Stop  StopMode    `json:"stop,omitempty"`  // end early: what does not settle comes back stranded as held
 	Pools []Pool      `json:"pools,omitempty"` // the new composition
+	Lease *Lease      `json:"lease,omitempty"` // the new limit
 }
 
 // StopMode says how running attempts end.

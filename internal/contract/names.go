@@ -84,6 +84,8 @@ const (
 	SignalOrder   = "order"   // run → level: admit, seal, stop, pools
 	SignalTickets = "tickets" // level → broker: reserve, withdraw, settle
 	SignalGrants  = "grants"  // broker → level: granted, refused, pool states
+	// broker → run: a pause or an exhaustion was lifted before its time.
+	SignalPoolState = "pool-state"
 )
 
 // Queries.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/plan"
 )
 
 var nodeStates = [...]contract.NodeState{
@@ -173,4 +174,13 @@ func (f *Frontier) OpenAt(depth int) int {
 		}
 	}
 	return open
+}
+
+// Unit returns a node of the run as the plan made it.
+func (f *Frontier) Unit(id string) (plan.Unit, bool) {
+	n, ok := f.ix.byID[id]
+	if !ok {
+		return plan.Unit{}, false
+	}
+	return f.s.Units[n], true
 }
