@@ -114,7 +114,8 @@ func TestNothingOutlivesAProgramThatIsKilled(t *testing.T) {
 }
 
 func TestNothingOutlivesASupervisorThatIsKilled(t *testing.T) {
-	t.Parallel()
+	// Alone: this process ends whatever it adopted since the supervisor started,
+	// and in the other tests it adopts what they want to find.
 	r, pids, err := whenReady(t.Context(), t, "", func(_, supervisor int) {
 		require.NoError(t, syscall.Kill(supervisor, syscall.SIGKILL))
 	})
