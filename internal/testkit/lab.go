@@ -120,6 +120,11 @@ func (l *Lab) Start(t testing.TB, c *Case, more ...string) {
 	l.Client.Start(t, c.Run, c.Repo.URL, c.Path, l.Pools, more...)
 }
 
+// Scene is the case's run in this lab, for [CheckInvariants].
+func (l *Lab) Scene(c *Case) Scene {
+	return Scene{Run: c.Run, Client: l.Client, Control: l.Control, Repo: c.Repo, Before: c.Before, States: []string{l.Host.State}}
+}
+
 // Worktrees lists what is left of a run's worktrees on the host.
 func (l *Lab) Worktrees(run string) []string {
 	var left []string

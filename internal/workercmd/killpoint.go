@@ -1,10 +1,15 @@
 package workercmd
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"mendflow/activities"
+	"mendflow/internal/gitrepo"
 )
 
 // killVariable names a point of landing.md at which this process kills itself
@@ -12,11 +17,24 @@ import (
 // while FILE does not exist yet (it is made first). Crash tests set it.
 const killVariable = "MENDFLOW_TEST_KILL_AT"
 
+// KillPoints are the named points of an attempt, in the order in which it passes them.
+func KillPoints() []string {
+	return []string{
+		gitrepo.PointWorktreeAdded, activities.PointWorkerStarted, activities.PointResult,
+		activities.PointScope, gitrepo.PointCommitted, gitrepo.PointMerged, activities.PointVerifying,
+		gitrepo.PointBeforeTransaction, gitrepo.PointObjectsSent, gitrepo.PointAfterTransaction,
+		activities.PointBeforeRecord, gitrepo.PointSalvaging, gitrepo.PointReleasing,
+	}
+}
+
 // killPoint returns the hook that crash tests ask for; nil in every other life.
-func killPoint() func(string) {
+func killPoint() (func(string), error) {
 	want, once, _ := strings.Cut(os.Getenv(killVariable), "=")
 	if want == "" {
-		return nil
+		return nil, nil
+	}
+	if !slices.Contains(KillPoints(), want) {
+		return nil, fmt.Errorf("read %s: no point is called %q", killVariable, want)
 	}
 	var done atomic.Bool
 	return func(point string) {
@@ -32,5 +50,5 @@ func killPoint() func(string) {
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
-	}
+	}, nil
 }

@@ -134,7 +134,10 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 	if err != nil {
 		return nil, err
 	}
-	hook := killPoint()
+	hook, err := killPoint()
+	if err != nil {
+		return nil, err
+	}
 	git, err := gitrepo.NewStore(gitrepo.Settings{StateDir: state, HostID: id, Log: log, Hook: hook})
 	if err != nil {
 		return nil, err
@@ -182,4 +185,3 @@ func activitySet(host *activities.Host, connected client.Client, namespace strin
 		Service:     &activities.Service{Server: connected},
 	}
 }
-
