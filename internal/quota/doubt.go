@@ -18,12 +18,31 @@ func (r *reading) doubted(h hit) bool {
 	from, _ := r.sentence(h)
 	from = r.report(from, h.from)
 	for i := from; i < h.from; i++ {
-		if t := r.toks[i]; t.kind == word && prose[t.text] {
+		if t := r.toks[i]; t.kind == word && prose[t.text] && !(t.is("we") && r.tok(i+1).is("are")) {
 			return true
 		}
 	}
-	return r.quoted(from, h.from)
+	return r.quoted(from, h.from) || r.survived(h)
 }
+
+// survived tells whether the sentence goes on with what is done instead:
+// "Opus limit reached, now using Sonnet".
+func (r *reading) survived(h hit) bool {
+	_, to := r.sentence(h)
+	for i := h.to; i < to; i++ {
+		if r.toks[i].is("now") && r.tok(i+1).is("using") || r.toks[i].is("continuing") && r.tok(i+1).is("with") {
+			return true
+		}
+	}
+	return false
+}
+
+// subject tells whether the phrase only names a thing that the sentence is
+// about: "rate limit exceeded errors are retried".
+func (r *reading) subject(h hit) bool { return things[r.tok(h.to).text] }
+
+var things = set("errors", "handling", "handler", "responses", "response", "tests", "test", "banner", "banners", "message", "messages",
+	"text", "texts", "string", "strings", "case", "cases", "exception", "exceptions", "logic", "detection", "check", "checks", "parser")
 
 // report passes over the head of a sentence that reports an error: "Error when
 // talking to the API: " is not prose about the message behind it.

@@ -48,8 +48,29 @@ func (p *plainText) noise(line string) bool {
 	if p.strict && (strings.HasPrefix(body, "* ") || strings.HasPrefix(body, "- ")) {
 		return true // a list in an answer
 	}
-	return sourcePosition(body) || sourceCode(body) || stackFrame(body)
+	return sourcePosition(body) || sourceCode(body) || stackFrame(body) || report(body)
 }
+
+// report tells whether a line is the result of one test, a commit subject, a
+// row of a table or a line of a numbered listing.
+func report(s string) bool {
+	if strings.HasPrefix(s, "test ") && (strings.HasSuffix(s, "FAILED") || strings.HasSuffix(s, " ok")) {
+		return true
+	}
+	if strings.HasPrefix(s, "|") && strings.Count(s, "|") > 2 {
+		return true
+	}
+	head, rest, ok := strings.Cut(s, ":")
+	if !ok || head == "" {
+		return false
+	}
+	if commitKinds[firstWord(head)] {
+		return true
+	}
+	return rest != "" && unicode.IsLetter(rune(rest[0])) && strings.Trim(head, "0123456789") == ""
+}
+
+var commitKinds = set("feat", "fix", "chore", "docs", "refactor", "perf", "ci", "style", "revert")
 
 // stackFrame tells whether a line is one of a stack trace: "at f (x.js:1:2)".
 func stackFrame(s string) bool {
@@ -61,7 +82,7 @@ func stackFrame(s string) bool {
 // noisePrefixes start lines that no provider writes: test runners, package
 // managers and other tools, quotations, speakers.
 var noisePrefixes = []string{
-	"--- FAIL", "--- PASS", "--- SKIP", "=== ", "FAIL\t", "FAIL ", "ok  \t", "PASS", "not ok ", "ok ", "FAILED ", "E   ", "E  ",
+	"HTTP/", "< ", "thread '", "--- FAIL", "--- PASS", "--- SKIP", "=== ", "FAIL\t", "FAIL ", "ok  \t", "PASS", "not ok ", "ok ", "FAILED ", "E   ", "E  ",
 	"AssertionError", "assert", "Traceback", "panic: ", "goroutine ",
 	"npm ", "pnpm ", "yarn ", "pip ", "curl: ", "wget: ", "git: ", "fatal: ", "remote: ", "docker: ", "go: ", "gh: ", "make: ", "make[",
 	"cargo ", "ERROR: pip", "hint: ", "toomanyrequests: ", "bash: ", "sh: ", "zsh: ", "$ ", "% ", "# ", "## ", "### ",

@@ -181,7 +181,7 @@ func mentionsRetry(s string) bool {
 func (h *hearing) strict(r *reading) {
 	kept := r.hits[:0]
 	for _, hit := range r.hits {
-		if r.doubted(hit) {
+		if r.doubted(hit) || h.stdout && r.subject(hit) {
 			continue
 		}
 		from, _ := r.sentence(hit)
@@ -192,7 +192,7 @@ func (h *hearing) strict(r *reading) {
 		}
 		lead := hit.from - from
 		switch {
-		case hit.sense == quotaWord && r.inPath(hit):
+		case (hit.sense == quotaWord || hit.sense == limited) && r.inPath(hit):
 			continue
 		case hit.name == "limit-resets" && !reported && general[r.tok(hit.from-1).text]:
 			continue // "the quota resets at midnight" tells how it works
@@ -232,11 +232,16 @@ func (r *reading) ends(i int) bool {
 	return i >= len(r.toks) || r.toks[i].line
 }
 
-// inPath tells whether a hit is part of a file name or an address.
+// inPath tells whether the first or the last word of a hit is part of a file
+// name or an address.
 func (r *reading) inPath(h hit) bool {
-	next, prev := r.tok(h.to), r.tok(h.from-1)
-	return next.is(".") && !next.space && !r.tok(h.to+1).space && r.tok(h.to+1).kind == word ||
-		(next.is("/") || next.is("\\")) && !next.space || (prev.is("/") || prev.is("\\")) && !r.tok(h.from).space
+	slash := func(i int) bool { return r.tok(i).is("/") || r.tok(i).is("\\") }
+	next := r.tok(h.to)
+	after := r.tok(h.to + 1)
+	return next.is(".") && !next.space && !after.space && after.kind == word && r.src[after.from] >= 'a' ||
+		slash(h.to) && !next.space && !after.space ||
+		slash(h.from-1) && !r.tok(h.from).space ||
+		slash(h.to-2) && !r.tok(h.to-1).space
 }
 
 // failure tells whether the sentence of a hit says that something failed.

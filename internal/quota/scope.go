@@ -43,7 +43,7 @@ func (p *parser) namesModel(limits []hit) bool {
 		}
 	}
 	for i, t := range p.toks {
-		if (i == 0 || p.toks[i-1].stop) && p.modelID(i) {
+		if (i == 0 || p.toks[i-1].stop) && (vendors[t.text] || p.tok(i+1).is("/")) && p.modelID(i) {
 			return true
 		}
 		switch t.text {

@@ -194,6 +194,7 @@ var refusals = newLexicon([]group{
 		used all ~6 quota|limit|allowance|usage|requests|messages
 		out of ~4 quota|requests|messages|usage|prompts
 		no ~3 requests|messages|prompts remaining|left
+		no ~2 quota
 		100 used
 		0 left|remaining
 		limite|limites|cuota|cota ~6 atingido|atingida|alcanzado|alcanzada|alcancado|superado|superada|excedido|excedida|raggiunto|raggiunta|atteinte|atteint|depassee|agotada|esgotada|esaurita
@@ -280,7 +281,7 @@ var codesOnly = newLexicon([]group{
 		quota exceeded`},
 	{size, "size-code", `
 		prompt too long
-		context ~1 overflow`},
+		context ~1 overflow|limit`},
 })
 
 // anchors are the words that a reset is stated with.
