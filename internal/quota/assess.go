@@ -54,12 +54,8 @@ func (r *reading) meant(hits []hit) []hit {
 		switch h.sense {
 		case limited, quotaWord, spendCap:
 			return overlaps(own, h) || r.warned(warn, h) || r.partlyUsed(h)
-		case size:
-			return false
-		case warning:
-			return true
 		}
-		return false
+		return h.sense == warning || h.sense == ownLimit
 	})
 }
 
@@ -175,12 +171,17 @@ type statement struct {
 
 func (c calendar) statement(f facts, line string) statement {
 	s := statement{facts: f, line: line}
-	for _, t := range f.texts {
+	if len(s.texts) == 0 {
+		for _, t := range f.spare {
+			s.say(c, t, 0)
+		}
+	}
+	for _, t := range s.texts {
 		r := c.readText(t)
 		s.statuses = append(s.statuses, r.statuses()...)
 		s.readings = append(s.readings, r)
 	}
-	for _, code := range f.codes {
+	for _, code := range s.codes {
 		toks := tokenize(clean(code))
 		s.spoken = append(s.spoken, refusals.find(toks)...)
 		s.spoken = append(s.spoken, codesOnly.find(toks)...)

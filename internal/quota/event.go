@@ -80,7 +80,7 @@ func (h *hearing) hear(v value, role eventRole) {
 	if role == retrying {
 		s.retry = true
 		for i := range s.waits {
-			s.waits[i].own = true
+			s.waits[i].own = !s.waits[i].header
 		}
 	}
 	if role == fatal && s.informs() || role == retrying {

@@ -11,6 +11,7 @@ type facts struct {
 	statuses []int    // HTTP statuses
 	codes    []string // machine-readable words: types, reasons, codes
 	texts    []string // messages, not yet cleaned
+	spare    []string // sentences under names that are not known; they count where there is no message
 	waits    []wait
 	windows  []window
 	model    bool // a field names a model
@@ -21,6 +22,7 @@ type wait struct {
 	stamp
 	relative bool
 	fine     bool // names its unit: retry-after-ms beats retry-after
+	header   bool // stated in a header
 	own      bool // the program's own back-off, not the provider's word
 }
 
@@ -122,11 +124,11 @@ func (f *facts) scalar(c calendar, name string, fl field, v value, depth int, in
 		}
 	case modelKeys[name]:
 		f.model = f.model || depth > 0 && s != "" && s != "<synthetic>"
-	default:
-		// A sentence under a name that is not known, or the member for it.
-		if v.kind == text && (textKeys[name] || strings.Count(s, " ") >= 2) {
-			f.say(c, s, depth)
-		}
+	case v.kind != text:
+	case textKeys[name]:
+		f.say(c, s, depth)
+	case strings.Count(s, " ") >= 2 && len(f.spare) < maxTexts:
+		f.spare = append(f.spare, s)
 	}
 }
 
@@ -211,7 +213,7 @@ var (
 		"terminal reason", "quota id", "quota metric", "subtype", "violation", "category", "title")
 	textKeys = set("message", "msg", "detail", "details", "description", "error description",
 		"error message", "err msg", "status msg", "status message", "result", "text", "raw", "body",
-		"response body", "localized message", "hint", "cause", "summary", "metadata raw")
+		"response body", "localized message", "cause", "summary", "metadata raw")
 	modelKeys = set("model", "model id", "model name", "model slug")
 	// notProvider holds what a model, a user or the program's bookkeeping said.
 	notProvider = set("choices", "content", "output", "candidates", "messages", "prompt", "input",

@@ -74,12 +74,9 @@ func jsonStart(line []byte) int {
 
 // object takes up a JSON object that stands on its own.
 func (h *hearing) object(v value, raw []byte) {
-	before := len(h.said)
 	h.event(v)
-	if len(h.said) > before || len(h.said) == before && before > 0 {
-		if last := &h.said[len(h.said)-1]; last.line == "" {
-			last.line = excerpt(raw)
-		}
+	if n := len(h.said); n > 0 && h.said[n-1].line == "" {
+		h.said[n-1].line = excerpt(raw)
 	}
 	h.plain.mark()
 }

@@ -1,6 +1,9 @@
 package quota
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // judge says what one statement means: the first rule that holds, in the order
 // of the contract. A too large request beats everything, money without a way
@@ -117,12 +120,8 @@ func (s *statement) refused() (Outcome, string, sense) {
 }
 
 func (s *statement) spentWindow() bool {
-	for _, w := range s.windows {
-		if w.state() == exhausted {
-			return true
-		}
-	}
-	return false
+	spent := func(w window) bool { return w.state() == exhausted }
+	return slices.ContainsFunc(s.windows, spent) || slices.ContainsFunc(s.headers.windows, spent)
 }
 
 // capacity tells limits of the account from lack of capacity. Codes come

@@ -117,7 +117,7 @@ func headerFacts(c calendar, headers map[string][]string) (waits []wait, windows
 			}
 			if direct(f) {
 				if s, rel, ok := f.stamp(c, val); ok {
-					waits = append(waits, wait{stamp: s, relative: rel, fine: f.unit != 0})
+					waits = append(waits, wait{stamp: s, relative: rel, fine: f.unit != 0, header: true})
 				}
 				continue
 			}
