@@ -74,14 +74,20 @@ func underWay(key string) bool {
 }
 
 // tail keeps the last bytes written to it.
-type tail struct{ bytes []byte }
+type tail struct {
+	bytes []byte // at most twice MaxTail, so that not every byte moves the others
+	cut   bool   // something before bytes was dropped
+}
 
 func (t *tail) add(p []byte) {
 	if len(p) > MaxTail {
-		p = p[len(p)-MaxTail:]
+		t.cut = true
+		t.bytes = append(t.bytes[:0], p[len(p)-MaxTail:]...)
+		return
 	}
 	t.bytes = append(t.bytes, p...)
 	if len(t.bytes) > 2*MaxTail {
+		t.cut = true
 		t.bytes = t.bytes[:copy(t.bytes, t.bytes[len(t.bytes)-MaxTail:])]
 	}
 }
@@ -89,10 +95,9 @@ func (t *tail) add(p []byte) {
 // String is the tail as valid UTF-8: a cut character at its beginning is left
 // out, bytes that are no text become question marks.
 func (t *tail) String() string {
-	b := t.bytes
-	if len(b) > MaxTail {
-		b = b[len(b)-MaxTail:]
-		for i := 0; i < utf8.UTFMax-1 && !utf8.RuneStart(b[0]); i++ {
+	b := t.bytes[max(0, len(t.bytes)-MaxTail):]
+	if t.cut || len(b) < len(t.bytes) {
+		for i := 1; i < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
 			b = b[1:]
 		}
 	}

@@ -144,6 +144,15 @@ func startHost(t *testing.T, how, mark string) (host *exec.Cmd, supervisor int, 
 	out, err := host.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, host.Start())
+	t.Cleanup(func() { // nothing may be left when the test fails either
+		_ = host.Process.Kill()
+		list, _ := os.ReadDir(folder)
+		for _, entry := range list {
+			if pid, err := strconv.Atoi(entry.Name()); err == nil && alive(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if program, supervisor, ok := readyLine(lines.Bytes()); ok {
 			return host, supervisor, append(left(t, folder), program, supervisor)

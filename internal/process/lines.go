@@ -58,30 +58,32 @@ func (l *lineSplitter) flush(ended bool) {
 // tail keeps the last bytes of a stream.
 type tail struct {
 	limit int
-	bytes []byte
+	bytes []byte // at most twice the limit, so that not every byte moves the others
+	cut   bool   // something before bytes was dropped
 }
 
 func (t *tail) add(p []byte) {
 	if len(p) > t.limit {
-		p = p[len(p)-t.limit:]
+		t.cut = true
+		t.bytes = append(t.bytes[:0], p[len(p)-t.limit:]...)
+		return
 	}
 	t.bytes = append(t.bytes, p...)
 	if len(t.bytes) > 2*t.limit {
+		t.cut = true
 		t.bytes = t.bytes[:copy(t.bytes, t.bytes[len(t.bytes)-t.limit:])]
 	}
 }
 
 // String is the tail as valid UTF-8, not beginning inside a character.
 func (t *tail) String() string {
-	b := t.bytes
-	if len(b) > t.limit {
-		b = b[len(b)-t.limit:]
-		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
+	b := t.bytes[max(0, len(t.bytes)-t.limit):]
+	if t.cut || len(b) < len(t.bytes) {
+		for i := 1; i < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
 			b = b[1:]
 		}
 	}
-	s := strings.ToValidUTF8(string(b), "?")
-	return s
+	return strings.ToValidUTF8(string(b), "?")
 }
 
 // lastLines are the last n lines of s that are not blank.
