@@ -3,7 +3,10 @@ package dispatch
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"mendflow/internal/contract"
@@ -33,12 +36,6 @@ const requestMemory = 1000
 type brokerWindow struct {
 	Model string `json:"model,omitempty"`
 	contract.Window
-}
-
-// brokerRequest is an operator's request that was carried out.
-type brokerRequest struct {
-	ID   string `json:"id"`
-	What string `json:"what"`
 }
 
 // Observe takes structured facts of a provider about the account's windows, or
@@ -104,20 +101,29 @@ func (b *Broker) Reconcile(request string, used contract.Usage) error {
 }
 
 // requested remembers a request and reports whether it was carried out before.
+// It keeps digests: a thousand requests must fit into the carried state.
 func (b *Broker) requested(id, what string) (done bool, err error) {
 	if id == "" {
 		return false, nil
 	}
-	at := slices.IndexFunc(b.state.Requests, func(r brokerRequest) bool { return r.ID == id })
-	switch {
-	case at < 0:
-		b.state.Requests = append(b.state.Requests, brokerRequest{ID: id, What: what})
-		b.state.Requests = b.state.Requests[max(0, len(b.state.Requests)-requestMemory):]
-		return false, nil
-	case b.state.Requests[at].What != what:
-		return true, fmt.Errorf("repeat request %s: it asked for %q before, not for %q", id, b.state.Requests[at].What, what)
+	key, asked := digest(id), digest(what)
+	for _, r := range b.state.Requests {
+		if known, before, _ := strings.Cut(r, "."); known == key {
+			if before != asked {
+				return true, fmt.Errorf("repeat request %s: it asked for something else before", id)
+			}
+			return true, nil
+		}
 	}
-	return true, nil
+	b.state.Requests = append(b.state.Requests, key+"."+asked)
+	b.state.Requests = b.state.Requests[max(0, len(b.state.Requests)-requestMemory):]
+	return false, nil
+}
+
+func digest(s string) string {
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 // charge counts what a ticket used: as told, else its whole reservation.

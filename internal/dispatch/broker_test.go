@@ -367,6 +367,9 @@ func TestBrokerForgetsWhatNothingDependsOn(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Len(t, d.b.state.Requests, requestMemory)
+	text, err := json.Marshal(d.b)
+	require.NoError(t, err)
+	require.Less(t, len(text), 40<<10, "the carried state stays small")
 	d.b.HolderGone("A", d.now)
 	d.now = d.now.Add(2 * wallMemory)
 	d.b.Tick(d.now)

@@ -111,6 +111,9 @@ func (o *brokerOp) settle(holder string, end *contract.TicketEnd) {
 		o.pause(&t, end, started)
 	case contract.OutcomeCreditExhausted, contract.OutcomeAuthFailed:
 		o.exhaust(&t, end, started)
+	case contract.OutcomeError, contract.OutcomeTimeout, contract.OutcomeInterrupted,
+		contract.OutcomeModelUnavailable, contract.OutcomePacketTooLarge:
+		// The node's or the run's matter: they say nothing about the account.
 	}
 }
 

@@ -65,6 +65,7 @@ func Allowance(attemptTokens int, tier plan.Tier, seen []int64) int64 {
 		return allowanceSmall
 	case plan.TierDeep:
 		return allowanceDeep
+	case plan.TierStandard:
 	}
 	return allowanceStandard
 }

@@ -170,8 +170,7 @@ func (d *Drive) SetPools(pools []contract.Pool) {
 		}
 		p := old[at]
 		old = slices.Delete(old, at, at+1)
-		d.redefine(p, def)
-		d.pools = append(d.pools, p)
+		d.pools = append(d.pools, d.redefine(p, def))
 	}
 	for _, p := range old {
 		p.excluded = true

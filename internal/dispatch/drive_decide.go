@@ -93,7 +93,7 @@ func (d *Drive) nextReopening() time.Time {
 func (d *Drive) strandHeld() {
 	busy := d.stop == "" && slices.ContainsFunc(d.queue, func(n *driveNode) bool { return n.run != nil })
 	for _, n := range slices.Clone(d.queue) {
-		if n.run == nil && !(n.late && busy) {
+		if n.run == nil && (!n.late || !busy) {
 			d.strand(n, contract.Stranding{Cause: contract.StrandHeld, Reason: d.heldBecause()})
 		}
 	}

@@ -16,6 +16,7 @@ func bound(cause contract.Cause) int {
 		return 2
 	case contract.CauseConflict:
 		return 3
+	case contract.CauseProvider, contract.CauseHost:
 	}
 	return 5
 }
@@ -163,6 +164,7 @@ func (e *ending) chargeNode(cause *contract.Cause) int {
 	case contract.CauseHost:
 		c.Host++
 		return c.Host
+	case contract.CauseWork:
 	}
 	*cause = contract.CauseWork
 	c.Work++
@@ -172,6 +174,9 @@ func (e *ending) chargeNode(cause *contract.Cause) int {
 // back returns the node to the front of the queue, not charged, with its tree.
 func (e *ending) back(kept *contract.Kept) {
 	e.n.Kept = kept
+	if kept != nil && kept.Pool == e.p.def.ID && e.d.pool(kept.Pool) != e.p {
+		e.d.disown(e.n)
+	}
 	if e.res.Salvage != "" {
 		e.n.Salvage = e.res.Salvage
 	}

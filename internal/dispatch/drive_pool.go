@@ -190,23 +190,33 @@ func (d *Drive) views() []PoolView {
 	return views
 }
 
-// redefine takes a pool's new definition. Trees made under another one are not continued.
-func (d *Drive) redefine(p *drivePool, def contract.Pool) {
-	changed := !sameWorker(p.def, def)
-	p.excluded, p.def = false, def
-	if !changed {
-		return
+// redefine takes a pool's new definition and returns the pool as it is from now
+// on. One that runs something else begins anew: what waits there is asked for
+// again, what runs there ends under the old definition (and with its account's
+// broker), and trees made there are not continued.
+func (d *Drive) redefine(p *drivePool, def contract.Pool) *drivePool {
+	if sameWorker(p.def, def) {
+		p.excluded, p.def = false, def
+		return p
 	}
-	p.settled, p.tooLarge = "", 0
 	for _, n := range d.queue {
+		d.withdrawWhere(n, func(t *driveTicket) bool { return t.pool == p })
 		if n.Kept != nil && n.Kept.Pool == def.ID {
-			kept := *n.Kept
-			kept.Pool = ""
-			n.Kept = &kept
-			d.friction(contract.FrictionCompositionChanged, n.Node+"/"+def.ID, severityInfo,
-				"the definition of pool "+def.ID+" changed: node "+n.Node+" starts fresh")
+			d.disown(n)
 		}
 	}
+	next := d.newPool(def)
+	next.told = p.told
+	return next
+}
+
+// disown takes a node's kept tree from its pool, whose definition changed.
+func (d *Drive) disown(n *driveNode) {
+	d.friction(contract.FrictionCompositionChanged, n.Node+"/"+n.Kept.Pool, severityInfo,
+		"the definition of pool "+n.Kept.Pool+" changed: node "+n.Node+" starts fresh")
+	kept := *n.Kept
+	kept.Pool = ""
+	n.Kept = &kept
 }
 
 // sameWorker reports whether two definitions run the same thing: order, caps and prices do not matter.

@@ -98,15 +98,14 @@ func (w *world) brokerDid(account string, pushes []Push) {
 	b := w.brokers[account]
 	w.checkBroker(b)
 	for _, p := range pushes {
-		switch {
-		case p.Holder == "":
-			for _, r := range w.runs {
-				if r.id == p.Run {
-					w.deliver(account+">"+r.id, r.reopened)
-				}
-			}
-		default:
+		if p.Holder != "" {
 			w.deliver(account+">"+p.Holder, func() { w.grants(p) })
+			continue
+		}
+		for _, r := range w.runs {
+			if r.id == p.Run {
+				w.deliver(account+">"+r.id, r.reopened)
+			}
 		}
 	}
 	// Continue-as-new at any moment changes nothing.

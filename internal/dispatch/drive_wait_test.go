@@ -244,6 +244,25 @@ func TestTreeOfAChangedPoolIsNotContinued(t *testing.T) {
 	}
 }
 
+func TestAttemptOfAChangedPoolEndsWithItsOldBroker(t *testing.T) {
+	t.Parallel()
+	p := agentPool("p", "x", "m", 1)
+	r := newRig(t, input([]contract.Pool{p}, admissions("a", "b")...))
+	moved := p
+	moved.Account = "y"
+	r.drive.SetPools([]contract.Pool{moved})
+	r.step()
+	require.Equal(t, 1, r.broker("x").Status(r.now).Running)
+	require.Equal(t, []string{"a", "b"}, r.at("p"), "the new account has its own slot")
+	r.end("a", contract.AttemptResult{Outcome: contract.OutcomeInterrupted, Kept: r.keptTree("a")})
+	require.Zero(t, r.broker("x").Status(r.now).Running)
+	require.Equal(t, 1, r.broker("y").Status(r.now).Running)
+	r.succeed("b")
+	require.Equal(t, "a", r.running[0].Input.Node)
+	require.Nil(t, r.running[0].Input.Kept, "made under the old definition")
+	require.NotNil(t, r.running[0].Leaves)
+}
+
 func TestNothingStartsThatTheLeaseDoesNotCover(t *testing.T) {
 	t.Parallel()
 	in := onePool(3, "a", "b", "c")

@@ -54,6 +54,7 @@ func (p *PoolView) open(now time.Time) bool {
 		return !p.Until.After(now)
 	case PhaseSettled, PhaseExcluded:
 		return false
+	case PhaseLive, PhaseRamping:
 	}
 	return true
 }
