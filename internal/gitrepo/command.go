@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,11 +161,13 @@ func (r *runner) pipe(ctx context.Context, from command, choose func(head []byte
 		if to, ok := choose(first); ok {
 			to.stdin = io.MultiReader(bytes.NewReader(first[:n]), reader)
 			_, err = r.start(ctx, to, io.Discard)
+		} else {
+			_, err = io.Copy(io.Discard, reader) // so that the sender ends well
 		}
 	}
 	reader.Close()
-	if senderErr := <-fromEnd; senderErr != nil && err == nil && !errors.Is(senderErr, syscall.EPIPE) {
-		return senderErr
+	if senderErr := <-fromEnd; err == nil {
+		err = cmp.Or(senderErr, readErr)
 	}
 	return err
 }
@@ -220,6 +223,10 @@ func configuration(c command) []string {
 		"gc.auto=0", "maintenance.auto=false", "advice.detachedHead=false",
 		"submodule.recurse=false", "fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "core.logAllRefUpdates=false",
 		"init.defaultBranch=main",
+	}
+	if !c.options.UserConfig {
+		// These two have a place of their own below HOME, whatever GIT_CONFIG_GLOBAL says.
+		pairs = append(pairs, "core.excludesFile="+os.DevNull, "core.attributesFile="+os.DevNull)
 	}
 	if !c.options.Sign {
 		pairs = append(pairs, "commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false")

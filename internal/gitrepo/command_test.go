@@ -49,6 +49,23 @@ func TestEnvironmentClearsInheritedGitAndSecrets(t *testing.T) {
 	}
 }
 
+func TestUsersIgnoreRulesAndAttributesPlayNoPart(t *testing.T) {
+	t.Parallel()
+	home := realTemp(t)
+	writeFile(t, home, ".config/git/ignore", "*.txt\n")
+	writeFile(t, home, ".config/git/attributes", "* text eol=crlf\n")
+	s, repo := newStore(t, nil), newHub(t)
+	writeFile(t, repo, "new.txt", "x\n")
+	cmd := command{args: []string{"status", "--porcelain"}, dir: repo, gitDir: filepath.Join(repo, ".git"), env: []string{"HOME=" + home}}
+	res, err := s.git.run(t.Context(), cmd)
+	require.NoError(t, err)
+	require.Equal(t, "?? new.txt", res.text())
+	cmd.args = []string{"check-attr", "eol", "--", "new.txt"}
+	res, err = s.git.run(t.Context(), cmd)
+	require.NoError(t, err)
+	require.Equal(t, "new.txt: eol: unspecified", res.text())
+}
+
 func TestEnvironmentOptsIn(t *testing.T) {
 	t.Parallel()
 	inherited := []string{"GH_TOKEN=x", "TEMPORAL_TLS_KEY=y"}

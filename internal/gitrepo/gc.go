@@ -23,7 +23,7 @@ const (
 	GarbageIdle       GarbageClass = "idle"       // parked for recycling
 	GarbageTrash      GarbageClass = "trash"      // released and not yet deleted
 	GarbageQuarantine GarbageClass = "quarantine" // put aside because nobody knew whose it was
-	GarbageMirror     GarbageClass = "mirror"     // of a hub; has worktrees while Run is not empty
+	GarbageMirror     GarbageClass = "mirror"     // of a hub that closed runs alone used
 )
 
 // Garbage is one thing that Sweep can remove.
@@ -38,7 +38,7 @@ type Garbage struct {
 }
 
 // Garbage lists what is left on this host, by class and path: trees of runs for which closed is
-// true, everything idle, in the trash or in quarantine, and the mirrors without worktrees.
+// true, everything idle, in the trash or in quarantine, and mirrors that no other run uses.
 func (s *Store) Garbage(ctx context.Context, closed func(run string) bool) ([]Garbage, error) {
 	var found []Garbage
 	trees, err := s.garbageTrees(closed)
@@ -47,14 +47,14 @@ func (s *Store) Garbage(ctx context.Context, closed func(run string) bool) ([]Ga
 	}
 	found = append(found, trees...)
 	for class, pattern := range map[GarbageClass]string{
-		GarbageIdle: idleDir + "/*/*", GarbageTrash: trashDir + "/tree-*", GarbageQuarantine: quarantineDir + "/*", GarbageMirror: mirrorsDir + "/*.git",
+		GarbageIdle: idleDir + "/*/*", GarbageTrash: trashDir + "/*", GarbageQuarantine: quarantineDir + "/*", GarbageMirror: mirrorsDir + "/*.git",
 	} {
 		paths, err := filepath.Glob(s.path(filepath.FromSlash(pattern)))
 		if err != nil {
 			return nil, fmt.Errorf("list garbage: %w", err)
 		}
 		for _, p := range paths {
-			if class == GarbageMirror && !emptyDir(filepath.Join(p, "worktrees")) {
+			if class == GarbageMirror && !unusedMirror(p, closed) || class == GarbageTrash && inUse(p) {
 				continue
 			}
 			found = append(found, Garbage{Class: class, Path: p})
@@ -91,6 +91,26 @@ func (s *Store) garbageTrees(closed func(run string) bool) ([]Garbage, error) {
 		return nil
 	})
 	return found, err
+}
+
+// unusedMirror: no worktree hangs off it, and every run that it was used for is closed.
+func unusedMirror(dir string, closed func(run string) bool) bool {
+	runs, err := os.ReadDir(notesDir(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return emptyDir(filepath.Join(dir, "worktrees")) && !slices.ContainsFunc(runs, func(e fs.DirEntry) bool { return !closed(e.Name()) })
+}
+
+// trashAge is the age from which a temporary folder that is no released tree has no user any more.
+const trashAge = time.Hour
+
+func inUse(path string) bool {
+	if strings.HasPrefix(filepath.Base(path), "tree-") {
+		return false
+	}
+	info, err := os.Lstat(path)
+	return err != nil || time.Since(info.ModTime()) < trashAge
 }
 
 func emptyDir(path string) bool {
@@ -177,8 +197,9 @@ func (s *Store) sweepMirror(ctx context.Context, g Garbage) error {
 	state.mu.Lock()
 	clear(state.known)
 	clear(state.runs)
+	clear(state.noted)
 	state.mu.Unlock()
-	return removeTree(g.Path)
+	return errors.Join(removeTree(g.Path), removeTree(notesDir(g.Path)))
 }
 
 // RunRefs lists the refs of a run in the hub and the mirror's salvage refs, by name.

@@ -51,32 +51,39 @@ func (m *Mirror) Land(ctx context.Context, req LandRequest) (LandResult, error) 
 	case <-ctx.Done():
 		return LandResult{}, fmt.Errorf("land %s: %w", req.Attempt, context.Cause(ctx))
 	}
+	look := ctx
 	for range refTries {
-		res, done, err := m.tryLand(ctx, req, last)
+		res, done, err := m.tryLand(ctx, look, req, last)
 		if done {
 			return res, nil
 		}
-		if last = err; !retryable(ctx, err) {
+		if last = err; !retryable(err) {
 			break
+		}
+		if ctx.Err() != nil && look == ctx {
+			// The transaction had begun: its answer is looked up all the same.
+			var cancel context.CancelFunc
+			look, cancel = context.WithTimeout(context.WithoutCancel(ctx), transactionLimit)
+			defer cancel()
 		}
 	}
 	return LandResult{}, fmt.Errorf("land %s: %w", req.Attempt, last)
 }
 
 // retryable: the hub refused although its refs did not move when we looked, or a lock was in the way.
-func retryable(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && (errors.Is(err, errRefused) || errors.Is(err, ErrLocked) || errors.Is(err, errUnknownAnswer))
+func retryable(err error) bool {
+	return errors.Is(err, errRefused) || errors.Is(err, ErrLocked) || errors.Is(err, errUnknownAnswer)
 }
 
 // errUnknownAnswer marks a transaction of which we do not know whether it happened.
 var errUnknownAnswer = errors.New("the answer of the hub is unknown")
 
 // tryLand decides by what the hub says now, and changes it once. An error that is retryable asks for
-// another look.
-func (m *Mirror) tryLand(ctx context.Context, req LandRequest, last error) (LandResult, bool, error) {
+// another look; look is ctx until that is cancelled.
+func (m *Mirror) tryLand(ctx, look context.Context, req LandRequest, last error) (LandResult, bool, error) {
 	a := req.Attempt
 	truthRef, fenceRef := TruthRef(a.Run), FenceRef(a.Run, a.Node)
-	refs, err := m.hubRefs(ctx, truthRef, fenceRef, BranchRef(a.Run), branchBlocker)
+	refs, err := m.hubRefs(look, truthRef, fenceRef, BranchRef(a.Run), branchBlocker)
 	if err != nil {
 		return LandResult{}, false, errors.Join(last, err)
 	}
@@ -84,12 +91,12 @@ func (m *Mirror) tryLand(ctx context.Context, req LandRequest, last error) (Land
 	if truth == "" {
 		return LandResult{}, false, ErrTruthMissing
 	}
-	state, err := m.stateAt(ctx, a.Run, req.Base, truth)
+	state, err := m.stateAt(look, a.Run, req.Base, truth)
 	if err != nil {
 		return LandResult{}, false, err
 	}
 	if l, ok := state.Landed(a.Node, a.Opening); ok {
-		return m.landedAlready(ctx, req, state, l, refs)
+		return m.landedAlready(look, req, state, l, refs)
 	}
 	switch {
 	case state.BranchMoved():

@@ -33,6 +33,7 @@ type mirrorState struct {
 	mu    sync.Mutex
 	known map[string]bool // commits that are in the mirror with all they reach
 	runs  map[string]*runCache
+	noted map[string]bool // runs whose note is written
 }
 
 func mirrorID(hub Hub) string {
@@ -51,6 +52,7 @@ func (s *Store) mirrorState(id string) *mirrorState {
 			swap:    make(chan struct{}, 1),
 			known:   map[string]bool{},
 			runs:    map[string]*runCache{},
+			noted:   map[string]bool{},
 		}
 		s.mirrors[id] = st
 	}
@@ -222,6 +224,22 @@ func readFormat(gitDir string) (objectFormat, error) {
 		}
 	}
 	return formatSHA1, nil
+}
+
+// notesDir holds a file for each run that ever used the mirror, so that gc knows whether it still does.
+func notesDir(mirrorDir string) string { return strings.TrimSuffix(mirrorDir, ".git") + ".runs" }
+
+func (m *Mirror) noteRun(run string) error {
+	m.state.mu.Lock()
+	defer m.state.mu.Unlock()
+	if m.state.noted[run] {
+		return nil
+	}
+	if err := writeFileAtomic(filepath.Join(notesDir(m.dir), run), nil); err != nil {
+		return fmt.Errorf("note run %s: %w", run, err)
+	}
+	m.state.noted[run] = true
+	return nil
 }
 
 // run runs a git command on the mirror itself.

@@ -1,8 +1,8 @@
 package gitrepo
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"slices"
@@ -85,5 +85,5 @@ func (w *Worktree) workerStaged() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read index: %w", err)
 	}
-	return sha256.Sum256(theirs) != sha256.Sum256(ours), nil
+	return !bytes.Equal(theirs, ours), nil
 }

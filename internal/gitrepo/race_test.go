@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -292,6 +293,60 @@ func TestLostAcknowledgementIsResolvedByLooking(t *testing.T) {
 	require.Equal(t, Landed, res.Status)
 	require.Equal(t, res.Commit, b.truth())
 	require.Equal(t, 1, b.landings("n1"))
+}
+
+func TestLostAcknowledgementIsLookedUpAlthoughTheCallerWentAway(t *testing.T) {
+	t.Parallel()
+	b := openRun(t, true, nil)
+	a := attempt("n1", 1)
+	fence, w := b.start(a)
+	writeFile(t, w.Path(), "src/a.txt", "x\n")
+	req := b.landRequest(a, fence, w)
+	mark := filepath.Join(realTemp(t), "applied")
+	writeFile(t, b.repo, ".git/hooks/post-receive", "#!/bin/sh\nrm -f \"$0\"\necho > "+mark+"\nwhile [ -e "+mark+" ]; do :; done\nkill -9 $PPID\n")
+	require.NoError(t, os.Chmod(filepath.Join(b.repo, ".git/hooks/post-receive"), 0o755))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for range time.Tick(time.Millisecond) {
+			if _, err := os.Stat(mark); err == nil {
+				cancel()
+				_ = os.Remove(mark)
+				return
+			}
+		}
+	}()
+	res, err := b.mirror.Land(ctx, req)
+	require.NoError(t, err)
+	require.Error(t, ctx.Err())
+	require.Equal(t, Landed, res.Status)
+	require.Equal(t, res.Commit, b.truth())
+}
+
+func TestCancelDuringTheTransactionStillGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, url bool) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		b := openRun(t, url, func(s *Settings) {
+			s.Hook = func(point string) {
+				if point == PointObjectsSent {
+					cancel()
+				}
+			}
+		})
+		a := attempt("n1", 1)
+		fence, w := b.start(a)
+		writeFile(t, w.Path(), "src/a.txt", "x\n")
+		req := b.landRequest(a, fence, w)
+		ctx, cancel = context.WithCancel(t.Context()) // the hook was called for the fence already
+		defer cancel()
+		res, err := b.mirror.Land(ctx, req)
+		require.NoError(t, err)
+		require.Equal(t, Landed, res.Status)
+		require.Error(t, ctx.Err())
+		require.Equal(t, res.Commit, b.truth())
+	})
 }
 
 func TestTruthMovedWithoutFenceIsLandedAndRepaired(t *testing.T) {

@@ -43,7 +43,7 @@ func (m *Mirror) Revert(ctx context.Context, req RevertRequest) (RevertResult, e
 		if err == nil {
 			return res, nil
 		}
-		if last = err; !retryable(ctx, err) {
+		if last = err; !retryable(err) || ctx.Err() != nil {
 			break
 		}
 		if errors.Is(err, ErrLocked) {

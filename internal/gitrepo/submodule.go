@@ -32,6 +32,9 @@ func (w *Worktree) InitSubmodules(ctx context.Context) (missing []string, err er
 		return nil, fmt.Errorf("read submodules of %s: %w", w.rec.Tree, err)
 	}
 	for _, sm := range modules {
+		if w.rec.Submodules[sm.Path] != "" {
+			continue // since then a worker may have been in it
+		}
 		err := w.initSubmodule(ctx, sm)
 		if ctx.Err() != nil {
 			return missing, context.Cause(ctx)

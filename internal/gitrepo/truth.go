@@ -68,6 +68,9 @@ func (m *Mirror) OpenTruth(ctx context.Context, run, base string) (string, error
 	if err := checkName("run", run); err != nil {
 		return "", err
 	}
+	if err := m.noteRun(run); err != nil {
+		return "", fmt.Errorf("open truth of %s: %w", run, err)
+	}
 	name := TruthRef(run)
 	var last error
 	for range refTries {
@@ -119,7 +122,8 @@ func (m *Mirror) hubTips() []string {
 	return slices.Compact(tips)
 }
 
-// Truth returns where the truth of a run is, ErrTruthMissing when there is none.
+// Truth returns where the truth of a run is, ErrTruthMissing when there is none. The commit is in the
+// mirror afterwards, also when another host landed it.
 func (m *Mirror) Truth(ctx context.Context, run string) (string, error) {
 	if err := checkName("run", run); err != nil {
 		return "", err
@@ -131,6 +135,9 @@ func (m *Mirror) Truth(ctx context.Context, run string) (string, error) {
 	}
 	if refs[name] == "" {
 		return "", fmt.Errorf("read truth of %s: %w", run, ErrTruthMissing)
+	}
+	if err := m.ensure(ctx, refs[name], name); err != nil {
+		return "", fmt.Errorf("read truth of %s: %w", run, err)
 	}
 	return refs[name], nil
 }

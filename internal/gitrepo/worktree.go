@@ -111,7 +111,7 @@ func (m *Mirror) add(ctx context.Context, k slot, base string, opts WorktreeOpti
 	case err != nil && !errors.Is(err, ErrNoWorktree):
 		return nil, err
 	}
-	if err := m.ensure(ctx, base, TruthRef(k.run)); err != nil {
+	if err := errors.Join(m.noteRun(k.run), m.ensure(ctx, base, TruthRef(k.run))); err != nil {
 		return nil, err
 	}
 	w = &Worktree{mirror: m, slot: k, rec: m.newRecord(k, base, opts)}
@@ -217,7 +217,10 @@ func (w *Worktree) command(args ...string) command {
 		env: []string{"GIT_COMMON_DIR=" + w.mirror.dir},
 	}
 	if len(w.rec.Sparse) > 0 {
-		c.config = []string{"core.sparseCheckout=true", "core.sparseCheckoutCone=false"}
+		c.config = append(c.config, "core.sparseCheckout=true", "core.sparseCheckoutCone=false")
+	}
+	if w.mirror.options.LFS {
+		c.config = append(c.config, "remote.origin.url="+w.mirror.hub.remote()) // where git-lfs downloads from
 	}
 	return c
 }
