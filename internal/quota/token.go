@@ -33,7 +33,7 @@ func (t token) is(s string) bool { return t.text == s && t.kind != num }
 
 // tokenize cuts cleaned text into tokens.
 func tokenize(s string) []token {
-	toks := make([]token, 0, len(s)/5+4)
+	toks := make([]token, 0, len(s)/4+8)
 	space, lines := true, 1
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -120,11 +120,17 @@ func letters(s string) int {
 	lower := false
 	for i, r := range s {
 		switch {
+		case r >= 'a' && r <= 'z':
+			lower = true
+		case r >= 'A' && r <= 'Z':
+			if lower {
+				return i
+			}
 		case r == '\'' && i > 0 && i+1 < len(s) && asciiLetter(s[i+1]):
-		case unicode.Is(unicode.Mn, r):
-		case !unicode.IsLetter(r) || ideograph(r):
+		case r < utf8.RuneSelf:
 			return i
-		case unicode.IsUpper(r) && lower:
+		case unicode.Is(unicode.Mn, r):
+		case !unicode.IsLetter(r) || ideograph(r), unicode.IsUpper(r) && lower:
 			return i
 		default:
 			lower = unicode.IsLower(r)
