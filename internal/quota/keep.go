@@ -206,6 +206,6 @@ var vocabularyGrams = sync.OnceValue(func() *gramSet {
 
 // everyday are words of the vocabulary that are too common to look for; no
 // phrase of refusals consists of them alone.
-var everyday = set("been", "from", "have", "will", "with", "your", "this", "that", "over", "more", "when", "body", "file", "files", "line", "lines",
+var everyday = set("been", "from", "have", "will", "with", "your", "this", "that", "over", "more", "when", "body", "packet", "file", "files", "line", "lines",
 	"time", "process", "input", "content", "back", "after", "until", "come", "selected",
 	"near", "close", "about", "fast", "output", "column", "depth", "step", "steps", "size", "loop", "character", "code", "user", "user's")

@@ -27,14 +27,15 @@ const weakLimit = "rate-limit-word"
 var refusals = newLexicon([]group{
 	{size, "too-large", `
 		request|prompt|input|payload|entity|content|body|message|messages|conversation|packet|context|transcript|history ~2 too large|long
-		request|prompt|payload|entity|packet|context ~2 too big
+		request|prompt|payload|entity|context ~2 too big
 		request|payload|body|prompt|input ~2 exceeds|exceeded|exceed|over ~4 maximum|max|allowed ~1 size|length
 		body|payload|request|upload limit ~1 exceeded|http
 		request body limit
 		reduce|shorten|trim ~2 length|size ~3 messages|prompt|input|request|context
 		range of input length
 		tokens ~3 maximum
-		tokens ~6 must be
+		input|inputs ~2 tokens ~8 must be
+		tokens must be reduced
 		maximum ~1 prompt|input|request length|size|tokens
 		too many tokens in ~2 prompt|request|input|message|messages
 		请求 ~4 过大
