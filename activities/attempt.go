@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -63,15 +65,15 @@ func untilHostStops(ctx context.Context) (context.Context, context.CancelFunc) {
 // launch is one execution of RunWorker.
 type launch struct {
 	*Attempt
-	in    contract.NodeInput
-	heart *heart
-	opened  *openRun
-	node  plan.Node
-	pool  contract.Pool
-	dir   string
-	rec   record
-	tree  *gitrepo.Worktree
-	end   contract.WorkerEnd
+	in     contract.NodeInput
+	heart  *heart
+	opened *openRun
+	node   plan.Node
+	pool   contract.Pool
+	dir    string
+	rec    record
+	tree   *gitrepo.Worktree
+	end    contract.WorkerEnd
 }
 
 func (l *launch) run(ctx context.Context) error {
@@ -122,8 +124,10 @@ func (l *launch) alreadyLanded(ctx context.Context) (bool, error) {
 func (l *launch) prepare(ctx context.Context) error {
 	l.rec.Attempt = gitrepo.Attempt{Run: l.in.Run, Node: l.in.Node, Opening: l.in.Opening, Number: l.in.Attempt, Findings: l.findings()}
 	l.dir = l.Host.attemptDir(l.in.Run, l.in.Node, l.in.Attempt)
-	if err := os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700); err != nil {
-		return fmt.Errorf("make attempt folder: %w", err)
+	for _, folder := range []string{"tmp", resultFolder} {
+		if err := os.MkdirAll(filepath.Join(l.dir, folder), 0o700); err != nil {
+			return fmt.Errorf("make attempt folder: %w", err)
+		}
 	}
 	if err := l.openTree(ctx); err != nil {
 		return err
@@ -220,7 +224,7 @@ var errSetup = errors.New("setup failed")
 // tailSize bounds the tail of a failure in payloads.
 const tailSize = 2000
 
-func (l *launch) resultFile() string { return filepath.Join(l.dir, "result.json") }
+func (l *launch) resultFile() string { return resultFile(l.dir) }
 
 // work renders the prompt, launches the program and judges how it ended.
 func (l *launch) work(ctx context.Context) error {
@@ -236,13 +240,16 @@ func (l *launch) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reader := adapter.Read(req)
+	spec, err := l.spec(built, reader)
+	if err != nil {
+		return err
+	}
 	masker := redact.NewMasker(l.Host.values(append(append([]string{}, l.pool.Env...), l.opened.config.Plan.Env...)))
 	log, err := l.Host.Artifacts.Writer(ctx, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	reader := adapter.Read(req)
-	spec := l.spec(built, reader)
 	spec.Output, spec.Secrets = log, masker
 	l.rec.Started = true
 	if err := writeRecord(l.dir, l.rec); err != nil {
@@ -286,11 +293,20 @@ func (l *launch) request() (provider.Request, error) {
 }
 
 // spec is the process that a launch becomes.
-func (l *launch) spec(built provider.Launch, reader provider.Reader) process.Spec {
+func (l *launch) spec(built provider.Launch, reader provider.Reader) (process.Spec, error) {
 	policy := l.opened.config.Plan.Policy
+	env, err := l.environment()
+	if err != nil {
+		return process.Spec{}, err
+	}
+	writable, err := folders(append(slices.Clone(l.pool.Writable), built.Writable...))
+	if err != nil {
+		return process.Spec{}, err
+	}
 	return process.Spec{
 		Argv: built.Argv, Shell: built.Shell, Dir: l.tree.Path(), Stdin: built.Stdin,
-		Env:        l.environment(built.Env),
+		Env:        append(env, built.Env...),
+		Sandbox:    l.Host.sandbox(false, append(writable, l.tree.Path(), filepath.Join(l.dir, "tmp"), filepath.Join(l.dir, resultFolder))...),
 		Mark:       fmt.Sprintf("%s/%s/%s/a%d", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt),
 		StopSignal: stopSignal(built.Interrupt),
 		Absolute:   time.Duration(policy.AttemptMinutes) * time.Minute,
@@ -299,21 +315,19 @@ func (l *launch) spec(built provider.Launch, reader provider.Reader) process.Spe
 			reader.Line(stream == process.Stderr, line, truncated)
 			return process.Continue
 		},
-	}
+	}, nil
 }
 
 // environment is what the worker sees: an allow-list, the pool's own names, and where it is.
-func (l *launch) environment(extra []string) []string {
-	env := l.Host.environment(l.pool.Env, false)
-	return append(append(env, extra...),
-		"MENDFLOW_RUN="+l.in.Run,
-		"MENDFLOW_NODE="+l.in.Node,
-		fmt.Sprintf("MENDFLOW_ATTEMPT=%d", l.in.Attempt),
-		"MENDFLOW_WORKTREE="+l.tree.Path(),
-		"MENDFLOW_PROMPT="+filepath.Join(l.dir, "prompt.md"),
-		"MENDFLOW_RESULT="+l.resultFile(),
-		"TMPDIR="+filepath.Join(l.dir, "tmp"),
-	)
+func (l *launch) environment() ([]string, error) {
+	return l.Host.environment(l.pool.Env, filepath.Join(l.dir, "tmp"), false, map[string]string{
+		"MENDFLOW_RUN":      l.in.Run,
+		"MENDFLOW_NODE":     l.in.Node,
+		"MENDFLOW_ATTEMPT":  strconv.Itoa(l.in.Attempt),
+		"MENDFLOW_WORKTREE": l.tree.Path(),
+		"MENDFLOW_PROMPT":   filepath.Join(l.dir, "prompt.md"),
+		"MENDFLOW_RESULT":   l.resultFile(),
+	})
 }
 
 // interrupted says that the attempt was stopped and what it leaves.

@@ -21,7 +21,7 @@ func (l *launch) delivered() bool {
 	if l.in.Kept != nil {
 		// The result file is scoped by attempt: what the continued attempt delivered moves along.
 		old := l.Host.attemptDir(l.in.Run, l.in.Node, l.in.Kept.Attempt)
-		if data, err := os.ReadFile(old + "/result.json"); err == nil {
+		if data, err := os.ReadFile(resultFile(old)); err == nil {
 			if err := os.WriteFile(l.resultFile(), data, 0o600); err != nil {
 				return false
 			}

@@ -40,19 +40,23 @@ const commandNotFound = 127
 // check runs a command of the plan: bounded, without secrets, killed whole. The
 // error is the host's or a cancellation, never the command's.
 func (h *Host) check(ctx context.Context, r *openRun, req checkRequest) (checkEnd, error) {
-	output, finish, err := h.checkLog(ctx, r, req)
-	if err != nil {
-		return checkEnd{}, err
-	}
 	tmp, err := os.MkdirTemp(filepath.Join(h.StateDir, "tmp"), "check-")
 	if err != nil {
 		return checkEnd{}, fmt.Errorf("make temporary folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
+	env, err := h.environment(r.config.Plan.Env, tmp, true, map[string]string{"CI": "true"})
+	if err != nil {
+		return checkEnd{}, err
+	}
+	output, finish, err := h.checkLog(ctx, r, req)
+	if err != nil {
+		return checkEnd{}, err
+	}
 	result, err := process.Run(ctx, process.Spec{
-		Argv: req.Command.Argv, Shell: req.Command.Shell, Dir: req.Dir,
-		Env:  append(h.environment(r.config.Plan.Env, true), "CI=true", "TMPDIR="+tmp),
-		Mark: req.Mark, Absolute: req.Timeout, Output: output, Secrets: r.masker,
+		Argv: req.Command.Argv, Shell: req.Command.Shell, Dir: req.Dir, Env: env,
+		Sandbox: h.sandbox(true, req.Tree, tmp),
+		Mark:    req.Mark, Absolute: req.Timeout, Output: output, Secrets: r.masker,
 	})
 	log, closeErr := finish()
 	if errors.Is(err, process.ErrNotFound) {

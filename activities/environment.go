@@ -1,19 +1,13 @@
 package activities
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
-)
+	"strings"
 
-// passed are the variables of the host that every program of a run gets: where
-// programs and packages come from, never who we are. No TEMPORAL_*, no GIT_*,
-// nothing that holds a secret by habit.
-var passed = []string{
-	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-	"GOPROXY", "GOPRIVATE", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN", "GOROOT",
-	"NPM_CONFIG_REGISTRY", "npm_config_registry", "PIP_INDEX_URL", "PIP_CONFIG_FILE", "CARGO_REGISTRIES_CRATES_IO_PROTOCOL", "RUSTUP_HOME",
-	"JAVA_HOME",
-}
+	"mendflow/internal/process"
+)
 
 // home is a private home of the host's programs: one for workers, another for
 // what we check with, so that a worker cannot poison a cached result.
@@ -24,24 +18,44 @@ func (h *Host) home(checks bool) string {
 	return filepath.Join(h.StateDir, "home", "worker")
 }
 
-// environment is what a program sees: an allow-list and the names that the plan or the pool passes through.
-func (h *Host) environment(names []string, checks bool) []string {
-	home := h.home(checks)
-	env := []string{
-		"HOME=" + home,
-		"XDG_CACHE_HOME=" + filepath.Join(home, ".cache"),
-		"XDG_CONFIG_HOME=" + filepath.Join(home, ".config"),
-		"TZ=UTC",
-		"GIT_TERMINAL_PROMPT=0",
+// environment is what a program sees: an allow-list, the names that the plan or
+// the pool passes through, and what is set here.
+func (h *Host) environment(names []string, temp string, checks bool, set map[string]string) ([]string, error) {
+	userHome, err := os.UserHomeDir()
+	if err != nil {
+		userHome = "" // tool chains installed there are then found by PATH alone
 	}
-	for _, list := range [][]string{passed, names} {
-		for _, name := range list {
-			if v, ok := h.Lookup(name); ok {
-				env = append(env, name+"="+v)
-			}
-		}
-	}
-	return env
+	return process.Environment{
+		Host: h.Environ(), HostHome: userHome, Home: h.home(checks), Temp: temp, Pass: names, Set: set,
+	}.Build()
 }
 
-func oneLine(text string) string { return clip(foldSpace(text), 500) }
+// sandbox confines a program to its tree, its temporary folder and its private
+// home; nil where this host has no sandbox.
+func (h *Host) sandbox(checks bool, writable ...string) *process.Sandbox {
+	if !h.Confine {
+		return nil
+	}
+	return &process.Sandbox{Writable: append([]string{h.home(checks)}, writable...)}
+}
+
+// folders expands the writable folders of a pool; a missing one is an error, since
+// the sandbox can only allow what is there.
+func folders(names []string) ([]string, error) {
+	var paths []string
+	for _, name := range names {
+		path := name
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, fmt.Errorf("expand writable folder %s: %w", name, err)
+			}
+			path = filepath.Join(home, rest)
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("allow writable folder %s: %w: make it, or take it out of the pool's `writable`", name, err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}

@@ -62,6 +62,9 @@ func typeOf(err error) string {
 // foldSpace makes one line of a text.
 func foldSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// oneLine is a text as one bounded line, fit for a reason.
+func oneLine(text string) string { return clip(foldSpace(text), 500) }
+
 // clip cuts text at a rune boundary to at most limit bytes.
 func clip(text string, limit int) string {
 	if len(text) <= limit {

@@ -184,4 +184,3 @@ type discard struct{}
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 var _ gate.Runner = (*gateRunner)(nil)
-

@@ -13,7 +13,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"mendflow/internal/artifacts"
@@ -33,9 +35,11 @@ type Host struct {
 	Providers *provider.Registry
 	// Pools are this worker's own definitions by id; they win over a run's on command, env and writable.
 	Pools map[string]contract.Pool
-	// Lookup reads a variable of the worker's environment (os.LookupEnv).
-	Lookup func(name string) (string, bool)
-	Log    *slog.Logger
+	// Environ lists the worker's own environment (os.Environ); programs get an allow-listed part of it.
+	Environ func() []string
+	// Confine runs every program of a run in the sandbox.
+	Confine bool
+	Log     *slog.Logger
 	// Hook is called at the named kill points that lie in activities; nil: nothing.
 	Hook func(point string)
 
@@ -130,9 +134,9 @@ func GitOptions(p *plan.Plan) gitrepo.Options {
 // values returns the values of the named variables of the worker's environment that are set.
 func (h *Host) values(names []string) []string {
 	var values []string
-	for _, name := range names {
-		if v, ok := h.Lookup(name); ok && v != "" {
-			values = append(values, v)
+	for _, variable := range h.Environ() {
+		if name, value, ok := strings.Cut(variable, "="); ok && value != "" && slices.Contains(names, name) {
+			values = append(values, value)
 		}
 	}
 	return values
@@ -182,6 +186,13 @@ func (r *openRun) findings(ids []string) []plan.Finding {
 func (h *Host) attemptDir(run, node string, attempt int) string {
 	return filepath.Join(h.StateDir, "attempts", run, node, "a"+strconv.Itoa(attempt))
 }
+
+// resultFolder is the part of an attempt's folder that the worker may write to;
+// our own record of the attempt lies outside it.
+const resultFolder = "result"
+
+// resultFile is where a worker delivers its result.
+func resultFile(dir string) string { return filepath.Join(dir, resultFolder, "result.json") }
 
 // record is what RunWorker leaves for LandWork on the same host.
 type record struct {

@@ -113,7 +113,7 @@ func (l *lander) collect(ctx context.Context) error {
 		Node: l.in.Node, Opening: l.in.Opening, Findings: l.opened.findings(l.rec.Attempt.Findings),
 		Command: l.command(), ExitCode: l.rec.Exit, Changed: l.work.Paths(),
 	}
-	result, friction, err := readResult(l.dir+"/result.json", l.rec.Attempt.Findings)
+	result, friction, err := readResult(resultFile(l.dir), l.rec.Attempt.Findings)
 	if err != nil {
 		l.ended.Invalid = err.Error()
 	}

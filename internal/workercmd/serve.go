@@ -144,10 +144,15 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 	}
 	host := &activities.Host{
 		ID: id, StateDir: state, Git: git, Artifacts: store, Providers: providers(),
-		Pools: map[string]contract.Pool{}, Lookup: os.LookupEnv, Log: log, Hook: hook,
+		Pools: map[string]contract.Pool{}, Environ: os.Environ, Log: log, Hook: hook,
 	}
 	for _, p := range pools {
 		host.Pools[p.ID] = p
+	}
+	if _, err := process.SandboxAvailable(); err != nil {
+		log.Warn("programs of runs are not confined", "error", err)
+	} else {
+		host.Confine = true
 	}
 	return host, nil
 }
