@@ -195,9 +195,20 @@ var vocabularyGrams = sync.OnceValue(func() *gramSet {
 		add(gram)
 	}
 	for _, l := range []*lexicon{refusals, anchors, retryLine} {
-		for w := range l.words {
-			if gram, ok := gramOf(w); ok && !everyday[w] {
-				add(gram)
+		names := make([]string, len(l.first))
+		for w, id := range l.words {
+			names[id] = w
+		}
+		for _, p := range l.phrases {
+			if p.sense == ownLimit || p.sense == warning {
+				continue // they only take back what others say
+			}
+			for _, s := range p.steps {
+				for _, id := range s.want {
+					if gram, ok := gramOf(names[id]); ok && !everyday[names[id]] {
+						add(gram)
+					}
+				}
 			}
 		}
 	}
@@ -206,6 +217,6 @@ var vocabularyGrams = sync.OnceValue(func() *gramSet {
 
 // everyday are words of the vocabulary that are too common to look for; no
 // phrase of refusals consists of them alone.
-var everyday = set("been", "from", "have", "will", "with", "your", "this", "that", "over", "more", "when", "body", "packet", "file", "files", "line", "lines",
+var everyday = set("been", "from", "have", "will", "with", "your", "this", "that", "over", "more", "when", "body", "packet", "company", "team", "file", "files", "line", "lines",
 	"time", "process", "input", "content", "back", "after", "until", "come", "selected",
 	"near", "close", "about", "fast", "output", "column", "depth", "step", "steps", "size", "loop", "character", "code", "user", "user's")
