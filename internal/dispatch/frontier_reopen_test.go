@@ -60,6 +60,19 @@ func TestCulpritTakesItsLandedDependantsAlong(t *testing.T) {
 	require.Zero(t, admission(t, f, "B").Charged)
 }
 
+func TestReopenedNodeNoLongerGoesToTheFront(t *testing.T) {
+	t.Parallel()
+	f := NewFrontier([]plan.Unit{node("A", "a"), with(node("B", "b"), func(u *plan.Unit) { u.Severity = 0 })}, FrontierOptions{})
+	require.Equal(t, []string{"B", "A"}, admitted(f, 2))
+	for _, id := range []string{"A", "B"} {
+		require.Empty(t, f.Strand(contract.Stranding{Node: id, Opening: 1, Cause: contract.StrandHeld, NextAttempt: 1}, epoch).Ignored)
+	}
+	f.Rearm(contract.StrandHeld)
+	require.Empty(t, admitted(f, 0), "the line is formed")
+	require.Equal(t, []string{"B"}, f.Reopen("B", "again", false, "").Opened)
+	require.Equal(t, []string{"A", "B"}, admitted(f, 2))
+}
+
 func TestReblockReopensEverythingButSkips(t *testing.T) {
 	t.Parallel()
 	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b"), node("C", "c"), node("D", "d", "C")}, FrontierOptions{})

@@ -55,7 +55,7 @@ func drawUnits(t *rapid.T) []plan.Unit {
 type simulation struct {
 	t       *rapid.T
 	f       *Frontier
-	twin    *Frontier // marshalled and read back before every step
+	carried string // the frontier's twin, marshalled and read back at every step
 	units   map[string]plan.Unit
 	running map[string]contract.Admission
 	now     time.Time
@@ -67,7 +67,7 @@ type simulation struct {
 
 func newSimulation(t *rapid.T, units []plan.Unit) *simulation {
 	s := &simulation{
-		t: t, f: NewFrontier(units, FrontierOptions{}), twin: NewFrontier(units, FrontierOptions{}),
+		t: t, f: NewFrontier(units, FrontierOptions{}), carried: asJSON(t, NewFrontier(units, FrontierOptions{})),
 		units: map[string]plan.Unit{}, running: map[string]contract.Admission{}, now: epoch,
 		since: map[string]int{}, passed: map[string]int{},
 	}
@@ -79,14 +79,12 @@ func newSimulation(t *rapid.T, units []plan.Unit) *simulation {
 
 // both does the same to the frontier and its round-tripped twin, and compares.
 func both[T any](s *simulation, do func(*Frontier) T) T {
-	data, err := json.Marshal(s.twin)
-	require.NoError(s.t, err)
 	twin := &Frontier{}
-	require.NoError(s.t, json.Unmarshal(data, twin))
-	s.twin = twin
-	got, mirrored := do(s.f), do(s.twin)
+	require.NoError(s.t, json.Unmarshal([]byte(s.carried), twin))
+	got, mirrored := do(s.f), do(twin)
 	require.Equal(s.t, asJSON(s.t, got), asJSON(s.t, mirrored), "a round trip changed a decision")
-	require.Equal(s.t, asJSON(s.t, s.f), asJSON(s.t, s.twin), "a round trip changed the state")
+	s.carried = asJSON(s.t, twin)
+	require.Equal(s.t, asJSON(s.t, s.f), s.carried, "a round trip changed the state")
 	return got
 }
 
@@ -380,7 +378,7 @@ func TestFrontierKeepsItsRulesWhateverHappens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(t, drawUnits(t))
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+		for range rapid.IntRange(0, 50).Draw(t, "steps") {
 			s.step()
 		}
 		s.finish()

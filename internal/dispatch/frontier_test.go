@@ -213,8 +213,9 @@ func TestOrderIsContinuityThenSeverityThenID(t *testing.T) {
 		with(node("D", "d.go"), at(4, "pkg/client")), with(node("E", "e.go"), at(3, "pkg/server")), with(node("G", "g.go"), at(1, "apkg/client")),
 	}, FrontierOptions{})
 	require.Equal(t, []string{"A"}, admitted(f, 1))
-	s := contract.Settlement{Node: "A", Opening: 1, State: contract.NodeLanded, NextAttempt: 2, Attempts: []contract.AttemptResult{
-		{Attempt: 1, Outcome: contract.OutcomeSuccess, Commit: "c", Paths: []string{"pkg/client/tls.go"}},
+	s := contract.Settlement{Node: "A", Opening: 1, State: contract.NodeLanded, NextAttempt: 3, Attempts: []contract.AttemptResult{
+		{Attempt: 1, Outcome: contract.OutcomeError, Paths: []string{"cmd/lost.go"}}, // did not land: changed nothing
+		{Attempt: 2, Outcome: contract.OutcomeSuccess, Commit: "c", Paths: []string{"pkg/client/tls.go"}},
 	}}
 	require.Empty(t, f.Settle(s, epoch).Ignored)
 	require.Equal(t, []string{"D", "E", "B", "C", "G"}, admitted(f, 9))
@@ -235,6 +236,19 @@ func TestLeftOutFindingIsRetriedOnceThenBlocked(t *testing.T) {
 	require.Equal(t, contract.NodeBlocked, c.State)
 	require.Equal(t, "left out of the worker's result 2 times", status(t, f, "F-2").Reason)
 	require.Equal(t, contract.ItemResolved, status(t, f, "F-1").Status)
+}
+
+func TestFindingLeftOutTwiceIsNotRetriedByALaterPartialLanding(t *testing.T) {
+	t.Parallel()
+	u := with(node("A", "a/**"), func(u *plan.Unit) { u.Findings = []string{"F-1", "F-2", "F-3"} })
+	f := NewFrontier([]plan.Unit{u}, FrontierOptions{})
+	admitted(f, 1)
+	ends(t, f, "A", contract.NodePartial, "F-1=resolved", "F-2=omitted", "F-3=omitted")
+	admitted(f, 1)
+	c := ends(t, f, "A", contract.NodePartial, "F-2=omitted", "F-3=resolved")
+	require.Empty(t, c.Opened)
+	require.Equal(t, contract.NodePartial, c.State)
+	require.Equal(t, contract.ItemBlocked, status(t, f, "F-2").Status)
 }
 
 func TestPartialLandingIsRetriedWithinTheCarriedBound(t *testing.T) {
@@ -319,6 +333,17 @@ func TestStrandedNodeFreesItsScopeAndComesBackInFront(t *testing.T) {
 		Node: "A", Opening: 1, NextAttempt: 2, Tier: "standard", Kept: kept, Refused: []string{"small"}, FirstPool: "big",
 		Limited: []contract.Streak{{Pool: "big", Count: 1}}, Salvage: "refs/s",
 	}, given[0].Admission)
+}
+
+func TestNodeThatComesBackAgainAndAgainOvertakesNoMoreThanOthers(t *testing.T) {
+	t.Parallel()
+	f := NewFrontier([]plan.Unit{with(node("A", "a/**"), func(u *plan.Unit) { u.Severity = 0 }), node("B", "a/b.go")}, FrontierOptions{})
+	for range MaxOvertaken + 1 {
+		require.Equal(t, []string{"A"}, admitted(f, 9))
+		require.Empty(t, f.Strand(contract.Stranding{Node: "A", Opening: 1, Cause: contract.StrandHeld, NextAttempt: 1}, epoch).Ignored)
+		f.Rearm(contract.StrandHeld)
+	}
+	require.Equal(t, []string{"B"}, admitted(f, 9))
 }
 
 func TestRearmTakesUpTheNamedCausesOnly(t *testing.T) {
