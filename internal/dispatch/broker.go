@@ -97,9 +97,6 @@ func (b *Broker) MarshalJSON() ([]byte, error) { return json.Marshal(b.state) }
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (b *Broker) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &b.state) }
 
-// Account is the account that the broker serves.
-func (b *Broker) Account() string { return b.state.Account }
-
 // Holders lists the drives that the periodic check asks the server about, in order.
 func (b *Broker) Holders() []string {
 	ids := make([]string, len(b.state.Holders))

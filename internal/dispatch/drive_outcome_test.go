@@ -279,3 +279,81 @@ func TestLimitsOfAnOldLaunchDoNotPauseAReopenedPool(t *testing.T) {
 	require.Empty(t, r.broker("x").Status(r.now).States)
 	require.Equal(t, "ramping", r.drive.Status().Pools[0].State)
 }
+
+func TestReopeningEndsTheRunsOwnVerdicts(t *testing.T) {
+	t.Parallel()
+	in := onePool(1, "a")
+	in.Settled = []string{"p"}
+	d := NewDrive(in)
+	d.Receive(contract.Grants{Account: "x", States: []contract.AccountState{{Account: "x", State: "live", Outcome: contract.OutcomeSuccess, Since: t0}}}, t0)
+	require.Equal(t, "settled", d.Status().Pools[0].State, "a success elsewhere reopens nothing that this run settled")
+	d.Receive(contract.Grants{Account: "x", States: []contract.AccountState{{Account: "x", State: "live", Since: t0}}}, t0)
+	require.Equal(t, "ramping", d.Status().Pools[0].State)
+	require.Len(t, d.Decide(t0).Messages, 1)
+}
+
+func TestRefusalsAloneStopTheAsking(t *testing.T) {
+	t.Parallel()
+	until := t0.Add(time.Hour)
+	for cause, want := range map[string]contract.StrandCause{
+		refusedPaused: contract.StrandQuotaPaused, refusedExhausted: contract.StrandEmptyPool, refusedBudget: contract.StrandBudgetExhausted,
+	} {
+		t.Run(cause, func(t *testing.T) {
+			t.Parallel()
+			d := NewDrive(onePool(1, "a"))
+			ticket := d.Decide(t0).Messages[0].Tickets.Reserve[0].Ticket
+			no := contract.TicketRefusal{Ticket: ticket, Cause: cause}
+			if cause == refusedPaused {
+				no.Until = &until
+			}
+			d.Receive(contract.Grants{Account: "x", Refused: []contract.TicketRefusal{no}}, t0)
+			a := d.Decide(t0)
+			require.Empty(t, a.Messages)
+			require.Equal(t, want, a.Reports[0].Stranded[0].Cause)
+			require.Equal(t, no.Until, a.Reports[0].Stranded[0].NotBefore)
+		})
+	}
+}
+
+func TestExhaustedModelLeavesOtherModelsOfTheAccountOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, input([]contract.Pool{agentPool("p", "x", "m", 1), agentPool("q", "x", "n", 1)}, admissions("a")...))
+	r.end("a", contract.AttemptResult{
+		Outcome: contract.OutcomeCreditExhausted, StartedAt: t0.Add(time.Second), Limit: &contract.Limit{Scope: "model", Hard: true},
+	})
+	require.Equal(t, []string{"a"}, r.at("q"))
+	require.Equal(t, "m", r.broker("x").Status(r.now).States[0].Model)
+}
+
+func TestPoolDownIsToldWhenNobodySucceedsForAnHour(t *testing.T) {
+	t.Parallel()
+	d := NewDrive(onePool(1, "a"))
+	state := func(since time.Duration) contract.Grants {
+		until := t0.Add(time.Minute)
+		return contract.Grants{Account: "x", States: []contract.AccountState{
+			{Account: "x", State: "paused", Until: &until, Outcome: contract.OutcomeOverloaded, Since: t0.Add(-since)},
+		}}
+	}
+	d.Receive(state(59*time.Minute), t0)
+	require.Empty(t, d.report.Friction)
+	d.Receive(state(time.Hour), t0)
+	d.Receive(state(time.Hour), t0)
+	require.Len(t, d.report.Friction, 1)
+	require.Equal(t, contract.FrictionPoolDown, d.report.Friction[0].Type)
+}
+
+func TestKeysOfLimits(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		outcome contract.Outcome
+		scope   string
+		want    string
+	}{
+		{contract.OutcomeRateLimited, "model", "m"}, {contract.OutcomeRateLimited, "account", ""}, {contract.OutcomeRateLimited, "none", ""},
+		{contract.OutcomeOverloaded, "none", "m"}, {contract.OutcomeOverloaded, "account", ""},
+		{contract.OutcomeQuotaUnclassified, "", "m"},
+	} {
+		require.Equal(t, tt.want, limitModel(tt.outcome, &contract.Limit{Scope: tt.scope}, "m"), "%s %s", tt.outcome, tt.scope)
+	}
+	require.Empty(t, limitModel(contract.OutcomeRateLimited, nil, "m"))
+}

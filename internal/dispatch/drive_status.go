@@ -57,18 +57,20 @@ func (d *Drive) Explain(node string, now time.Time) (reasons []contract.PoolReas
 		chosen = n.run.pool.def.ID
 	case best != nil && !s.waitsAt(best):
 		chosen = best.ID
-		reasons = append(reasons, contract.PoolReason{Pool: chosen, Reason: d.comingReason(n, now)})
+		reasons = append(reasons, contract.PoolReason{Pool: chosen, Reason: d.comingReason(n, d.pool(chosen), now)})
 	}
 	return append(reasons, s.passed(chosen)...), true
 }
 
 // comingReason says what a node waits for whose pool has a free slot.
-func (d *Drive) comingReason(n *driveNode, now time.Time) string {
+func (d *Drive) comingReason(n *driveNode, p *drivePool, now time.Time) string {
 	switch {
 	case n.notBefore.After(now):
 		return "backs off until " + n.notBefore.UTC().Format(time.RFC3339)
 	case d.closing():
 		return "nothing starts any more in this drive"
+	case !d.lease.covers(d.committed(n).plus(d.allowance(n, p))):
+		return "could run there, but the attempt does not fit into the budget"
 	}
 	return "is next there"
 }

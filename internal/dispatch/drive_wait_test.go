@@ -274,6 +274,8 @@ func TestNothingStartsThatTheLeaseDoesNotCover(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, r.at("p"))
 	require.Equal(t, 150, r.running[1].Input.Tokens, "within what is left")
 	require.Empty(t, r.stranded, "attempts that run may give something back")
+	reasons, _ := r.drive.Explain("c", r.now)
+	require.Contains(t, reasons[0].Reason, "does not fit into the budget")
 
 	r.end("a", contract.AttemptResult{Outcome: contract.OutcomeSuccess, State: contract.NodeLanded, Usage: contract.Usage{InputTokens: 40, OutputTokens: 10, Known: true}})
 	require.Equal(t, []string{"b", "c"}, r.at("p"), "settled as used")
@@ -332,6 +334,14 @@ func TestExplainNamesTheReasonOfEveryPool(t *testing.T) {
 	require.Len(t, reasons, 3)
 	_, ok = r.drive.Explain("no", r.now)
 	require.False(t, ok)
+}
+
+func TestExplainSaysWhatABackOffWaitsFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, onePool(1, "a"))
+	r.fail("a", contract.CauseHost)
+	reasons, _ := r.drive.Explain("a", r.now)
+	require.Equal(t, "backs off until 2026-11-30T12:00:32Z", reasons[0].Reason)
 }
 
 func TestStatusListsWhatRunsAndWaits(t *testing.T) {
