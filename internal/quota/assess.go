@@ -48,14 +48,16 @@ func (r *reading) meant(hits []hit) []hit {
 			own = append(own, h)
 		case warning:
 			warn = append(warn, h)
+		default:
 		}
 	}
 	return slices.DeleteFunc(hits, func(h hit) bool {
 		switch h.sense {
 		case limited, quotaWord, spendCap:
 			return overlaps(own, h) || r.warned(warn, h) || r.partlyUsed(h)
+		default:
+			return h.sense == warning || h.sense == ownLimit
 		}
-		return h.sense == warning || h.sense == ownLimit
 	})
 }
 
@@ -119,6 +121,9 @@ func (r *reading) sentence(h hit) (from, to int) {
 	return r.around(h, r.opens)
 }
 
+// longSentence bounds, in tokens, how far a sentence is followed.
+const longSentence = 60
+
 // period gives the same up to full stops only: text may be wrapped anywhere.
 func (r *reading) period(h hit) (from, to int) {
 	return r.around(h, func(int) bool { return false })
@@ -126,10 +131,11 @@ func (r *reading) period(h hit) (from, to int) {
 
 func (r *reading) around(h hit, opens func(int) bool) (from, to int) {
 	from, to = h.from, h.to
-	for from > 0 && h.from-from < 60 && !r.toks[from-1].stop && !(r.toks[from].line && opens(from)) {
+	starts := func(i int) bool { return r.toks[i-1].stop || r.toks[i].line && opens(i) }
+	for from > 0 && h.from-from < longSentence && !starts(from) {
 		from--
 	}
-	for to < len(r.toks) && to-h.to < 60 && !r.toks[to-1].stop && !(r.toks[to].line && opens(to)) {
+	for to < len(r.toks) && to-h.to < longSentence && !starts(to) {
 		to++
 	}
 	return from, to

@@ -138,7 +138,7 @@ func (p *parser) numericDate(i int) (date, int, readState) {
 	first, ok := p.number(i, 2)
 	sep := p.tok(i + 1)
 	second, ok2 := p.number(i+2, 2)
-	if !ok || !ok2 || sep.space || !(sep.is("/") || sep.is(".") || sep.is("-")) {
+	if !ok || !ok2 || sep.space || !sep.is("/") && !sep.is(".") && !sep.is("-") {
 		return date{}, i, nothing
 	}
 	third := p.tok(i + 3)
@@ -199,7 +199,7 @@ var months = names(map[string]int{
 	"sep sept september septembre septiembre setembro set settembre":   9,
 	"oct october oktober okt octobre octubre outubro out ottobre ott":  10,
 	"nov november novembre noviembre novembro":                         11,
-	"dec december dezember dez decembre diciembre dic dezembro":        12,
+	"dec december dezember dez décembre diciembre dic dezembro":        12,
 })
 
 var weekdays = names(map[string]time.Weekday{
@@ -217,7 +217,7 @@ func names[V any](lists map[string]V) map[string]V {
 	out := make(map[string]V)
 	for list, v := range lists {
 		for name := range strings.FieldsSeq(list) {
-			out[name] = v
+			out[fold(name)] = v
 		}
 	}
 	return out

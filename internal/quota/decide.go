@@ -78,6 +78,7 @@ func verdict(o Outcome, rule string) Verdict {
 		v.Scope = ScopeAccount
 	case ModelUnavailable:
 		v.Scope = ScopeModel
+	default:
 	}
 	return v
 }
@@ -215,7 +216,7 @@ func (s *statement) codesNameModel() bool {
 // reset picks the reset of a statement: fields, then headers, then text, then
 // the program's own back-off, which says something only about a limit.
 func (s *statement) reset(o Outcome) (*stamp, resetSource) {
-	fields := headerSet{s.waits, s.facts.windows}
+	fields := headerSet{s.waits, s.windows}
 	headers := s.headers
 	if o == Overloaded { // a window says nothing about it
 		fields.windows, headers.windows = nil, nil

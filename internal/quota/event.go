@@ -244,6 +244,7 @@ func errorShape(v value, kindOf string) bool {
 		return len(e.members) > 0
 	case text:
 		return len(e.raw) > 0
+	default:
 	}
 	base := v.get("base_resp").get("status_code").str()
 	return base != "" && base != "0"

@@ -65,6 +65,7 @@ func (f *facts) named(c calendar, name string, v value, depth int) {
 		for _, m := range v.members {
 			f.member(c, m, depth, isWindow)
 		}
+	default:
 	}
 }
 
@@ -92,6 +93,7 @@ func (f *facts) member(c calendar, m member, depth int, inWindow bool) {
 		f.named(c, "/"+m.key, m.val, depth+1)
 	case text, number:
 		f.scalar(c, name, fl, m.val, depth, inWindow)
+	default:
 	}
 }
 
@@ -172,6 +174,7 @@ func windowOf(c calendar, v value) (window, bool) {
 				w.model = familyIn(keyWords(w.name))
 			}
 			continue
+		default:
 		}
 		if f.role == windowVerdict && len(f.words) > 1 {
 			continue // overageStatus speaks of another thing

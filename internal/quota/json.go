@@ -240,8 +240,9 @@ func (v value) str() string {
 		return decode(v.raw)
 	case number:
 		return string(v.raw)
+	default:
+		return ""
 	}
-	return ""
 }
 
 // yes is true for the literal true.

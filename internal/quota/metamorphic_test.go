@@ -194,6 +194,7 @@ func appendReversed(b []byte, v value) []byte {
 		return append(b, ']')
 	case text:
 		return append(append(append(b, '"'), v.raw...), '"')
+	default:
+		return append(b, v.raw...)
 	}
-	return append(b, v.raw...)
 }

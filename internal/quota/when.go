@@ -26,7 +26,7 @@ type (
 	}
 	// dayAhead is the distance of "today" (0) and "tomorrow" (1).
 	dayAhead int
-	// verdict of one reading.
+	// readState says what an attempt to read a time found.
 	readState uint8
 )
 
@@ -152,6 +152,7 @@ func (p *parser) dateThenClock(d date, next int) (stamp, int, readState) {
 		return stamp{}, end, unreadable
 	case nothing:
 		k, end = clock{unit: Day}, next
+	case read:
 	}
 	z, end := p.zone(end)
 	return p.resolve(d, k, z, end)
@@ -172,6 +173,7 @@ func (p *parser) clockThenDate(k clock, next int) (stamp, int, readState) {
 			z, end = p.zone(end)
 		}
 		return p.resolve(d, k, z, end)
+	case nothing:
 	}
 	if z.unknown {
 		return stamp{}, next, unreadable
@@ -264,7 +266,8 @@ func (p *parser) minutes(k *clock, i int) int {
 	}
 	sep = p.tok(i)
 	second, ok := p.number(i+1, 2)
-	if !ok || !(sep.is(":") && !sep.space && len(p.tok(i+1).text) == 2 || p.tok(i+2).is("秒")) {
+	clocklike := sep.is(":") && !sep.space && len(p.tok(i+1).text) == 2 || p.tok(i+2).is("秒")
+	if !ok || !clocklike {
 		return i
 	}
 	k.second, k.unit = second, Exact

@@ -65,6 +65,7 @@ func (w *window) note(c calendar, f field, val string) {
 		default:
 			w.absolute = s
 		}
+	default:
 	}
 }
 

@@ -101,7 +101,7 @@ func (p *parser) area(i int) (string, int) {
 		if t.space && !p.tok(next-1).is("/") {
 			break
 		}
-		if t.kind == punct && !(t.is("/") || t.is("_") || t.is("-") || t.is("+")) {
+		if t.kind == punct && !t.is("/") && !t.is("_") && !t.is("-") && !t.is("+") {
 			break
 		}
 		next++
