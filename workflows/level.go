@@ -76,6 +76,9 @@ func (l *level) loop(ctx workflow.Context) error {
 		now := workflow.Now(ctx)
 		for _, result := range l.ended {
 			l.drive.Ended(result, now)
+			if result.Recovery != "" { // nothing may go on: the run is told by what comes back
+				l.halt(contract.StopFinish)
+			}
 		}
 		l.ended = nil
 		actions := l.drive.Decide(now)

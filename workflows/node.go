@@ -152,6 +152,9 @@ func (n *node) lost(err error, step string) {
 		n.timedOut(timeout, step)
 	case errors.As(err, &app) && app.Type() == contract.ErrorSuperseded:
 		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", "superseded: "+oneLine(app.Message())
+	case errors.As(err, &app) && app.Type() == contract.ErrorBranchMoved:
+		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", oneLine(app.Message())
+		r.Recovery = contract.RecoveryBranchMoved
 	case errors.As(err, &app) && (app.Type() == contract.ErrorDiskFull || app.Type() == contract.ErrorWorktreeMissing):
 		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", oneLine(app.Message())
 	case errors.As(err, &app):

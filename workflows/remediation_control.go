@@ -23,6 +23,8 @@ func (r *remediation) register(ctx workflow.Context) error {
 		{contract.CommandPause, r.orderPause},
 		{contract.CommandResume, r.orderResume},
 		{contract.CommandCancel, r.orderCancel},
+		{contract.CommandGateRetry, r.orderGateRetry},
+		{contract.CommandRecover, r.orderRecover},
 	} {
 		r.inbox.on(ctx, command.name, func(p *commonpb.Payload) {
 			order, ok := decodeOperator(p)
@@ -155,6 +157,39 @@ func (r *remediation) lifted(ctx workflow.Context, kind contract.HoldKind) {
 			r.base = nil // measured again
 		}
 	}
+}
+
+// orderGateRetry runs a gate again that holds the run.
+func (r *remediation) orderGateRetry(ctx workflow.Context, _ contract.Operator) contract.OperatorAnswer {
+	if !r.holds.Lift(run.LiftedByGateRetry) {
+		return r.answer("no gate holds the run")
+	}
+	r.lifted(ctx, contract.HoldGate)
+	return r.answer("the gate runs again")
+}
+
+// recovery holds the run because facts do not match what it left.
+func (r *remediation) recovery(ctx workflow.Context, reason, text string) {
+	if !r.holds.Has(contract.HoldRecovery) {
+		r.hold(ctx, contract.HoldRecovery, reason+": "+text, "", nil)
+		r.stopDrives(ctx, contract.StopFinish)
+	}
+}
+
+// orderRecover goes on after the operator has put things right, or gives the run up.
+func (r *remediation) orderRecover(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	switch {
+	case !r.holds.Has(contract.HoldRecovery):
+		return r.answer("nothing is to be recovered")
+	case order.How == "abandon":
+		if order.Reason == "" {
+			order.Reason = "abandoned by an operator"
+		}
+		return r.orderCancel(ctx, order)
+	}
+	r.holds.Lift(run.LiftedByRecover)
+	r.lifted(ctx, contract.HoldRecovery)
+	return r.answer("the run goes on; the truth is checked again before anything starts")
 }
 
 // takePoolState follows a broker's word that something was lifted before its

@@ -186,7 +186,7 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 
 func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settlement) {
 	d.remove(s.Node)
-	r.account(d, s.Attempts)
+	r.account(ctx, d, s.Attempts)
 	changes := r.front.Settle(s, workflow.Now(ctx))
 	if changes.Ignored != "" {
 		workflow.GetLogger(ctx).Warn("ignore settlement", "node", s.Node, "why", changes.Ignored)
@@ -209,7 +209,7 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 
 func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Stranding) {
 	d.remove(s.Node)
-	r.account(d, s.Attempts)
+	r.account(ctx, d, s.Attempts)
 	if changes := r.front.Strand(s, workflow.Now(ctx)); changes.Ignored != "" {
 		workflow.GetLogger(ctx).Warn("ignore stranding", "node", s.Node, "why", changes.Ignored)
 		return
@@ -226,9 +226,12 @@ func (d *drive) remove(node string) {
 }
 
 // account adds up usage and friction of attempts.
-func (r *remediation) account(d *drive, attempts []contract.AttemptResult) {
+func (r *remediation) account(ctx workflow.Context, d *drive, attempts []contract.AttemptResult) {
 	for _, a := range attempts {
 		r.charge(d, a)
+		if a.Recovery != "" {
+			r.recovery(ctx, a.Recovery, a.Reason)
+		}
 		for _, f := range a.Friction {
 			r.friction.Add(f)
 		}

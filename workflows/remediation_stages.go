@@ -1,10 +1,12 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"mendflow/internal/contract"
@@ -178,6 +180,9 @@ func (r *remediation) gateThen(ctx workflow.Context, purpose string, green func(
 		switch {
 		case err != nil && r.stoppedByUs(err):
 			return
+		case err != nil && branchMoved(err):
+			r.recovery(ctx, contract.RecoveryBranchMoved, oneLine(err.Error()))
+			return
 		case err != nil:
 			r.fail(fmt.Errorf("run the gate: %w", err))
 			return
@@ -195,6 +200,12 @@ func (r *remediation) gateThen(ctx workflow.Context, purpose string, green func(
 		green(ctx)
 		r.dirty = true
 	})
+}
+
+// branchMoved reports whether an activity found the truth written to by somebody else.
+func branchMoved(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == contract.ErrorBranchMoved
 }
 
 // redGate ends the run: what landed stays on the branch for people to look at.

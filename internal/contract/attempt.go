@@ -131,4 +131,9 @@ type AttemptResult struct {
 	StartedAt  time.Time    `json:"started_at,omitzero"`
 	EndedAt    time.Time    `json:"ended_at,omitzero"`
 	Friction   []Friction   `json:"friction,omitempty"`
+	// Recovery says that the run must be recovered before anything goes on (control.md): branch_moved.
+	Recovery string `json:"recovery,omitempty"`
 }
+
+// RecoveryBranchMoved is the recovery reason for a truth that somebody else wrote to.
+const RecoveryBranchMoved = "branch_moved"

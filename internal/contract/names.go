@@ -72,6 +72,7 @@ const (
 	CommandPools     = "pools"
 	CommandBudget    = "budget"
 	CommandGateRetry = "gate-retry"
+	CommandRecover   = "recover"
 	CommandTriage    = "triage"
 	CommandReopen    = "reopen" // broker
 	CommandReconcile = "reconcile"

@@ -132,6 +132,7 @@ type Operator struct {
 	Finish    bool   `json:"finish,omitempty"` // pause: let running attempts end
 	Now       bool   `json:"now,omitempty"`    // resume: end a quota wait
 	Budget    int64  `json:"budget,omitempty"` // resume: new token cap
+	How       string `json:"how,omitempty"`    // recover: continue | abandon
 	Pool      string `json:"pool,omitempty"`   // reopen
 	Model     string `json:"model,omitempty"`
 	Pools     []Pool `json:"pools,omitempty"` // pools: the new composition

@@ -169,7 +169,7 @@ func LiftCommand(hold contract.Hold, run string) string {
 	case contract.HoldGate:
 		return "starter gate retry " + run
 	case contract.HoldRecovery:
-		return "starter recover " + run + " continue|clean|abandon"
+		return "starter recover " + run + " continue|abandon"
 	}
 	return ""
 }

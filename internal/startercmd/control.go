@@ -61,6 +61,42 @@ func (a *app) cancelCommand() *cobra.Command {
 	return cmd
 }
 
+func (a *app) gateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gate",
+		Short: "Run a run's gate again",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:     "retry RUN",
+		Short:   "Run the gate again that holds a run",
+		Example: "  starter gate retry tls-2026-11-3fa9c1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.order(cmd.Context(), args[0], contract.CommandGateRetry, contract.Operator{})
+		},
+	})
+	return cmd
+}
+
+func (a *app) recoverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "recover RUN continue|abandon",
+		Short:   "Go on after a recovery hold, or give the run up",
+		Long: "Go on after a recovery hold. For branch_moved: put refs/mendflow/run/RUN back where the run left it\n" +
+			"(`starter status` names the commit), then continue; or abandon, which ends the run and keeps what it landed.",
+		Example: "  starter recover tls-2026-11-3fa9c1 continue",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[1] != "continue" && args[1] != "abandon" {
+				return usage("recover %s: want continue or abandon, not %q", args[0], args[1])
+			}
+			return a.order(cmd.Context(), args[0], contract.CommandRecover, contract.Operator{How: args[1]})
+		},
+	}
+}
+
 // order sends an operator command as an update and prints what it did.
 func (a *app) order(ctx context.Context, run, command string, order contract.Operator) error {
 	c, err := a.dial(ctx)
