@@ -2,6 +2,7 @@ package quota
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -169,7 +170,7 @@ func windowOf(c calendar, v value) (window, bool) {
 		case resetAny, resetAt, resetIn:
 			reset = true
 		case noRole:
-			if hasWord(f.words, "type") && hasWord(f.words, "limit") {
+			if slices.Contains(f.words, "type") && slices.Contains(f.words, "limit") {
 				w.name = m.val.str()
 				w.model = familyIn(keyWords(w.name))
 			}

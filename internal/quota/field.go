@@ -2,6 +2,7 @@ package quota
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +43,15 @@ func keyWords(name string) []string {
 	return words
 }
 
+// fieldUnits are the units in names: resets_in_seconds, retry-after-ms.
+var fieldUnits = names(map[string]time.Duration{
+	"ms msec millis milliseconds": time.Millisecond,
+	"s sec secs seconds":          time.Second,
+	"minutes mins":                time.Minute,
+	"hours":                       time.Hour,
+	"days":                        24 * time.Hour,
+})
+
 func fieldOf(name string) field {
 	f := field{words: keyWords(name)}
 	var reset, retry, available, at, in, after bool
@@ -62,16 +72,6 @@ func fieldOf(name string) field {
 			in = true
 		case "after":
 			in, after = true, true
-		case "ms", "msec", "millis", "milliseconds":
-			f.unit = time.Millisecond
-		case "s", "sec", "secs", "seconds":
-			f.unit = time.Second
-		case "minutes", "mins":
-			f.unit = time.Minute
-		case "hours":
-			f.unit = time.Hour
-		case "days":
-			f.unit = 24 * time.Hour
 		case "remaining":
 			f.role = remaining
 		case "used", "usage", "percent", "percentage":
@@ -81,7 +81,11 @@ func fieldOf(name string) field {
 		case "status":
 			f.role = windowVerdict
 		default:
-			rest = append(rest, w)
+			if u, ok := fieldUnits[w]; ok {
+				f.unit = u
+			} else {
+				rest = append(rest, w)
+			}
 		}
 	}
 	reset = reset || available && (at || in)
@@ -96,19 +100,10 @@ func fieldOf(name string) field {
 	case retry:
 		f.role = noRole
 	}
-	if f.role == usedPercent && !hasWord(f.words, "percent") && !hasWord(f.words, "percentage") {
+	if f.role == usedPercent && !slices.Contains(f.words, "percent") && !slices.Contains(f.words, "percentage") {
 		f.role = noRole
 	}
 	return f
-}
-
-func hasWord(words []string, w string) bool {
-	for _, have := range words {
-		if have == w {
-			return true
-		}
-	}
-	return false
 }
 
 // stamp reads the value of a reset field. Bare numbers are epochs when they

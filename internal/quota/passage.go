@@ -108,41 +108,28 @@ const (
 func (h *hearing) hearPlain() {
 	passages := h.plain.finish()
 	retries := make([]bool, len(passages))
-	for i, u := range passages {
-		retries[i] = mentionsRetry(u.text) && len(retryLine.find(tokenize(u.text))) > 0
+	for i, p := range passages {
+		retries[i] = mentionsRetry(p.text) && len(retryLine.find(tokenize(p.text))) > 0
 	}
 	last := len(passages) - 1
 	for last >= 0 && transparent(passages[last].text) {
 		last--
 	}
 	var f facts
-	var chunks []string
-	var chunk strings.Builder
-	for i, u := range passages {
+	kept := make([]passage, 0, len(passages))
+	for i, p := range passages {
 		if retries[i] && i != last {
 			continue
 		}
-		if strings.ContainsRune(u.text, '{') && len(f.codes) < maxCodes {
-			f.embedded(h.calendar, []byte(u.text), 0)
-		}
-		if u.gap {
-			chunk.WriteByte('\n')
-		}
-		chunk.WriteString(u.text)
-		chunk.WriteByte('\n')
-		if chunk.Len() > chunkSize {
-			chunks = append(chunks, chunk.String())
-			tail := chunks[len(chunks)-1]
-			tail = tail[len(tail)-overlap:]
-			chunk.Reset()
-			chunk.WriteString(tail)
+		kept = append(kept, p)
+		if strings.ContainsRune(p.text, '{') && len(f.codes) < maxCodes {
+			f.embedded(h.calendar, []byte(p.text), 0)
 		}
 	}
-	chunks = append(chunks, chunk.String())
 	s := h.statement(f, "")
 	s.retry = last >= 0 && retries[last]
 	heard := len(s.spoken) > 0 || s.retry
-	for _, c := range slices.Backward(chunks) { // the last words first
+	for _, c := range slices.Backward(chunks(kept)) { // the last words first
 		r := h.readPlain(c)
 		statuses := r.statuses()
 		if len(r.hits) == 0 && len(statuses) == 0 && !s.retry {
@@ -158,6 +145,26 @@ func (h *hearing) hearPlain() {
 	if heard {
 		h.said = append(h.said, spoken{statement: s, final: true})
 	}
+}
+
+// chunks joins passages to texts of about chunkSize.
+func chunks(passages []passage) []string {
+	var out []string
+	var sb strings.Builder
+	for _, p := range passages {
+		if p.gap {
+			sb.WriteByte('\n')
+		}
+		sb.WriteString(p.text)
+		sb.WriteByte('\n')
+		if sb.Len() > chunkSize {
+			chunk := sb.String()
+			out = append(out, chunk)
+			sb.Reset()
+			sb.WriteString(chunk[len(chunk)-overlap:])
+		}
+	}
+	return append(out, sb.String())
 }
 
 func (h *hearing) readPlain(s string) reading {

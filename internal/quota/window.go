@@ -137,7 +137,7 @@ func headerFacts(c calendar, headers map[string][]string) (waits []wait, windows
 // direct tells whether a header states a wait that belongs to no window:
 // Retry-After and its kin.
 func direct(f field) bool {
-	return hasWord(f.words, "retry") && (f.role == resetIn || f.role == resetAt || f.role == resetAny)
+	return slices.Contains(f.words, "retry") && (f.role == resetIn || f.role == resetAt || f.role == resetAny)
 }
 
 // structured reads the RateLimit header of the IETF drafts:

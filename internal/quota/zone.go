@@ -114,7 +114,7 @@ func (p *parser) area(i int) (string, int) {
 // need a name before them.
 func (p *parser) offset(i int, loose bool) (zone, int) {
 	sign, digits := p.tok(i), p.tok(i+1)
-	if !(sign.is("+") || sign.is("-")) || digits.kind != num || digits.space {
+	if !sign.is("+") && !sign.is("-") || digits.kind != num || digits.space {
 		return zone{}, i
 	}
 	colon := p.tok(i+2).is(":") && len(p.tok(i+3).text) == 2 && p.tok(i+3).kind == num
