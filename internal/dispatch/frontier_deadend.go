@@ -90,22 +90,21 @@ func (f *Frontier) stuckPhase() int {
 	for n := range f.s.Nodes {
 		last = max(last, f.s.Units[n].Phase)
 	}
-	open := false // something in the open phase may still change
-	stuck := false
-	for n := range f.s.Nodes {
-		if f.s.Units[n].Phase > f.s.Phase || f.phaseDone(n) {
-			continue
-		}
-		if f.mayProgress(n) {
-			open = true
-		} else {
-			stuck = true
-		}
-	}
-	if stuck && !open {
+	if f.blocksPhase() >= 0 {
 		return f.s.Phase
 	}
 	return last
+}
+
+// blocksPhase returns the first node that keeps the open phase from completing
+// and will not change by itself; -1 without one.
+func (f *Frontier) blocksPhase() int {
+	for n := range f.s.Nodes {
+		if f.s.Units[n].Phase <= f.s.Phase && !f.phaseDone(n) && !f.mayProgress(n) {
+			return n
+		}
+	}
+	return -1
 }
 
 // phaseDone reports whether a node stands in no phase's way: its items are
@@ -130,13 +129,9 @@ func (f *Frontier) inTheWay(n int) (by, reason string) {
 		}
 		return id, cutHead(reason, maxReason)
 	}
-	if f.s.Units[n].Phase > f.s.Phase {
-		for d := range f.s.Nodes {
-			if f.s.Units[d].Phase <= f.s.Phase && !f.phaseDone(d) {
-				id := f.s.Units[d].ID
-				return id, fmt.Sprintf("phase %d cannot complete: %s is %s", f.s.Phase, id, f.s.Nodes[d].State)
-			}
-		}
+	if d := f.blocksPhase(); d >= 0 && f.s.Units[n].Phase > f.s.Phase {
+		id := f.s.Units[d].ID
+		return id, fmt.Sprintf("phase %d cannot complete: %s is %s", f.s.Phase, id, f.s.Nodes[d].State)
 	}
 	return "", "its dependencies form a cycle"
 }

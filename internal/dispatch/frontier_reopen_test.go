@@ -35,6 +35,36 @@ func TestPhasesAreHardBarriers(t *testing.T) {
 	require.False(t, boundary)
 }
 
+func TestPhaseIsStuckBesideWhatStillRuns(t *testing.T) {
+	t.Parallel()
+	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b"), with(node("C", "c"), func(u *plan.Unit) { u.Phase = 1 })}, FrontierOptions{})
+	admitted(f, 9)
+	ends(t, f, "B", contract.NodeBlocked)
+	blocked := f.DeadEnds()
+	require.Len(t, blocked, 1)
+	require.Equal(t, "phase 0 cannot complete: B is blocked", blocked[0].Reason, "A runs and is not to blame")
+}
+
+func TestFreedDeadEndKeepsItemsThatWereBlockedForAnotherReason(t *testing.T) {
+	t.Parallel()
+	u := with(node("A", "a", "D"), func(u *plan.Unit) { u.Findings = []string{"F-1", "F-2"} })
+	f := NewFrontier([]plan.Unit{node("D", "d"), u}, FrontierOptions{})
+	admitted(f, 1)
+	ends(t, f, "D", contract.NodeLanded, "F-D=resolved")
+	admitted(f, 1)
+	ends(t, f, "A", contract.NodeBlocked, "F-1=omitted", "F-2=needs_clarification")
+	_, err := f.Answer("F-2", AnswerDefer, "later")
+	require.NoError(t, err)
+	require.Empty(t, f.Reject("D", "culprit twice").Ignored)
+	require.Equal(t, "A", f.DeadEnds()[0].Node)
+	c, err := f.Triage("F-D", TriageRetry)
+	require.NoError(t, err)
+	require.Equal(t, []string{"A"}, c.Freed)
+	require.Equal(t, contract.ItemPending, status(t, f, "F-1").Status)
+	require.Equal(t, "later", status(t, f, "F-2").Reason)
+	require.Equal(t, contract.ItemBlocked, status(t, f, "F-2").Status)
+}
+
 func TestCulpritTakesItsLandedDependantsAlong(t *testing.T) {
 	t.Parallel()
 	f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b", "A"), node("C", "c", "B"), node("D", "d", "A"), node("E", "e")}, FrontierOptions{})
