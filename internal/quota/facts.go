@@ -213,7 +213,7 @@ var (
 	statusKeys = set("status", "status code", "http status", "http status code", "http code",
 		"code", "error code", "err code", "api error status", "error status", "errno", "last status")
 	codeKeys = set("type", "reason", "kind", "name", "error", "error type", "error name", "error kind",
-		"api error", "api error type", "codex error info", "limit source", "limit type", "rate limit type",
+		"api error", "api error type", "rate limit reached type", "limit reached type", "codex error info", "limit source", "limit type", "rate limit type",
 		"terminal reason", "quota id", "quota metric", "subtype", "violation", "category", "title")
 	textKeys = set("message", "msg", "detail", "details", "description", "error description",
 		"error message", "err msg", "status msg", "status message", "result", "text", "raw", "body",

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -103,6 +104,12 @@ func (h *hearing) body(b []byte, status *int, headers map[string][]string) {
 	if status != nil && failed {
 		f.statuses = append(f.statuses, *status)
 	}
+	for name, vals := range headers {
+		if strings.HasSuffix(strings.ToLower(name), "-limit-reached-type") {
+			f.codes = append(f.codes, vals...)
+		}
+	}
+	slices.Sort(f.codes)
 	waits, windows := headerFacts(h.calendar, headers)
 	s := h.statement(f, excerpt(trimmed))
 	s.headers = headerSet{waits, windows}

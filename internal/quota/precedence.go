@@ -41,6 +41,9 @@ func (s *statement) hard() (Outcome, string, sense) {
 	if s.status(404) && s.speaksOfModel() {
 		return ModelUnavailable, "status:404-model", noModel
 	}
+	if rule, ok := s.code(noCredit); ok && rule != "field:"+freeTier {
+		return CreditExhausted, rule, noCredit // a code is no wording: it stays hard
+	}
 	if rule, ok := s.either(noCredit); ok && !s.soft() {
 		return CreditExhausted, rule, noCredit
 	}
@@ -56,7 +59,7 @@ func (s *statement) passing() bool {
 // soft tells whether credit wording comes with a way to wait: then it is a
 // limit like any other.
 func (s *statement) soft() bool {
-	if rule, _ := s.either(noCredit); rule == "text:free-tier" && s.status(429) {
+	if rule, _ := s.either(noCredit); rule == "text:"+freeTier && s.status(429) {
 		return true
 	}
 	for _, w := range s.waits {

@@ -24,6 +24,10 @@ const (
 // subject of any sentence.
 const weakLimit = "rate-limit-word"
 
+// freeTier names the end of a free allowance: money only where nothing else is
+// said.
+const freeTier = "free-tier"
+
 var refusals = newLexicon([]group{
 	{size, "too-large", `
 		request|prompt|input|payload|entity|content|body|message|messages|conversation|packet|context|transcript|history ~2 too large|long
@@ -121,7 +125,7 @@ var refusals = newLexicon([]group{
 		trial ~4 expired|ended|over
 		subscription ~4 expired|ended|inactive|canceled|cancelled|lapsed
 		org|organization|organisation|workspace|team|company monthly ~2 limit|quota|cap`},
-	{noCredit, "free-tier", `
+	{noCredit, freeTier, `
 		free tier ~5 exhausted|exceeded|ended
 		free tier only
 		free usage|quota|allowance|credits ~2 exceeded|exhausted|used
