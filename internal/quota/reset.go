@@ -158,7 +158,7 @@ func (p *parser) behind(h hit) (stamp, readState) {
 // then tells whether token i says "after" behind a wait.
 func (p *parser) then(i int) bool {
 	switch p.tok(i).text {
-	case "后", "後", "后再", "之", "以", "후", "later", "from":
+	case "后", "後", "后再", "之", "以", "후", "later", "from", "until", "remaining", "left":
 		return true
 	}
 	return false

@@ -292,7 +292,7 @@ var codesOnly = newLexicon([]group{
 // anchors are the words that a reset is stated with.
 var anchors = newLexicon([]group{
 	{anchorReset, "reset", `
-		reset|resets|resetting|renew|renews|refresh|refreshes|refreshed|replenish|replenishes|restored|restores|reopens|resumes|unlocks|lifted|lifts
+		reset|resets|resetting|renew|renews|renewing|renewal|refresh|refreshing|refreshes|refreshed|replenish|replenishes|restored|restores|reopens|resumes|unlocks|lifted|lifts
 		regain access
 		reinicia|reinician|reiniciara|restablece|restablecera|restablecen|renueva|redefine|redefinido|redefinida
 		zuruckgesetzt|zuruck
@@ -307,6 +307,8 @@ var anchors = newLexicon([]group{
 		try|retry|retries again
 		retry|try in|after|at|on
 		available again|in|at|on|after
+		again in|at|on|after
+		continue|continues|resume|resumed|returns|return|expires|ends|opens|starts ~1 in|at|on|after
 		access again
 		wait
 		back at|on|in|after
@@ -323,6 +325,8 @@ var anchors = newLexicon([]group{
 		retrying ~1 in|after
 		reconnecting in|after
 		next attempt|retry|try in|at
+		waiting|sleeping|backoff
+		backing off
 		retry delay ms`},
 })
 
