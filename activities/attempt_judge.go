@@ -79,14 +79,14 @@ func (l *launch) judge(adapter provider.Provider, report provider.Report, result
 	case resultErr != nil || result.Succeeded() && !adapter.Agent():
 		l.end.Outcome = contract.OutcomeSuccess // LandWork looks at what is there
 	default:
-		l.classify(adapter, result)
+		l.classify(result)
 	}
 	l.rec.Outcome, l.rec.Reason = l.end.Outcome, l.end.Reason
 	return writeRecord(l.dir, l.rec)
 }
 
 // classify reads from the output what ended the launch.
-func (l *launch) classify(adapter provider.Provider, result process.Result) {
+func (l *launch) classify(result process.Result) {
 	now := l.Now().UTC()
 	launch := quota.Launch{
 		ID: l.in.Node, Provider: l.speaks(), Channel: quota.Stderr,

@@ -43,9 +43,8 @@ type Host struct {
 	// Hook is called at the named kill points that lie in activities; nil: nothing.
 	Hook func(point string)
 
-	mu      sync.Mutex
-	runs    map[string]*openRun // by configuration
-	mirrors map[string]*gitrepo.Mirror
+	mu   sync.Mutex
+	runs map[string]*openRun // by configuration
 }
 
 // Kill points that lie in activities (the others lie in gitrepo).

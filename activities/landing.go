@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -341,6 +340,3 @@ func (l *lander) message() string {
 func (l *lander) verifyTimeout() time.Duration {
 	return time.Duration(l.opened.config.Plan.Policy.VerifyMinutes) * time.Minute
 }
-
-// errGone says that a tree is gone, which a release takes for done.
-func errGone(err error) bool { return errors.Is(err, gitrepo.ErrNoWorktree) }

@@ -167,8 +167,8 @@ func (a *Landing) release(ctx context.Context, in contract.ReleaseInput) (contra
 	l := &lander{Landing: a, in: contract.LandInput{NodeInput: in.NodeInput}}
 	err := l.open(ctx)
 	switch {
-	case errGone(err) || typeOf(err) == contract.ErrorWorktreeMissing && err != nil:
-		return contract.ReleaseEnd{}, nil
+	case err != nil && typeOf(err) == contract.ErrorWorktreeMissing:
+		return contract.ReleaseEnd{}, nil //nolint:nilerr // what is gone needs no release
 	case err != nil:
 		return contract.ReleaseEnd{}, err
 	}

@@ -141,7 +141,7 @@ func (b *broker) push(ctx workflow.Context, pushes []dispatch.Push) {
 		if !ok {
 			box = &outbox[contract.Grants]{
 				target: p.Holder, signal: contract.SignalGrants, merge: mergeGrants,
-				lost: func(_ workflow.Context, m contract.Grants, _ error) { b.gone = append(b.gone, p.Holder) },
+				lost: func(workflow.Context, contract.Grants, error) { b.gone = append(b.gone, p.Holder) },
 			}
 			b.boxes[p.Holder] = box
 			b.order = append(b.order, p.Holder)

@@ -28,20 +28,17 @@ func (b *inbox) on(ctx workflow.Context, name string, handle func(payload *commo
 	b.routes = append(b.routes, route{workflow.GetSignalChannel(ctx, name), handle})
 }
 
-// drain hands over everything that has arrived and reports whether there was anything.
-func (b *inbox) drain() bool {
-	any := false
+// drain hands over everything that has arrived.
+func (b *inbox) drain() {
 	for _, r := range b.routes {
 		for {
 			var raw converter.RawValue
 			if !r.channel.ReceiveAsync(&raw) {
 				break
 			}
-			any = true
 			r.handle(raw.Payload())
 		}
 	}
-	return any
 }
 
 // pending reports whether a signal waits to be drained.

@@ -56,8 +56,9 @@ func keeps(o contract.Outcome) bool {
 	case contract.OutcomeRateLimited, contract.OutcomeOverloaded, contract.OutcomeCreditExhausted,
 		contract.OutcomeAuthFailed, contract.OutcomeQuotaUnclassified, contract.OutcomeInterrupted:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // work launches the worker and takes over how it ended; ok is false when there is no tree to go on with.

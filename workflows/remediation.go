@@ -97,7 +97,9 @@ func (r *remediation) run(ctx workflow.Context) (contract.RemediationResult, err
 			r.orderCancel(ctx, contract.Operator{Reason: "the workflow was cancelled"})
 		}
 		r.inbox.drain()
-		r.alarm.ring()
+		if r.alarm.ring() {
+			r.checkDrives(ctx)
+		}
 		r.turn(ctx)
 		r.show(ctx)
 		if r.stage == stageDone || r.dirty {

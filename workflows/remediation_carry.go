@@ -129,8 +129,8 @@ func (r *remediation) store(ctx workflow.Context, name string, data []byte) ([]c
 }
 
 // record is what the report is made of.
-func (r *remediation) record(ctx workflow.Context) []byte {
-	rec := contract.RunRecord{View: r.view(workflow.Now(ctx)), Dispositions: r.opened.Dropped, Baseline: r.base, Gate: r.gate}
+func (r *remediation) record() []byte {
+	rec := contract.RunRecord{View: r.view(), Dispositions: r.opened.Dropped, Baseline: r.base, Gate: r.gate}
 	rec.View.Status, rec.View.ClosedAt = r.verdict, r.closed // the report tells how the run closes
 	if r.front != nil {
 		rec.Nodes = r.front.Nodes(0, r.front.Progress().Total)

@@ -56,7 +56,7 @@ func (r *remediation) registerQueries(ctx workflow.Context) error {
 		name   string
 		answer any
 	}{
-		{contract.QueryStatus, func() (contract.RunView, error) { return r.view(workflow.Now(ctx)), nil }},
+		{contract.QueryStatus, func() (contract.RunView, error) { return r.view(), nil }},
 		{contract.QueryNodes, func(q contract.NodesQuery) ([]contract.NodeRow, error) {
 			if r.front == nil {
 				return []contract.NodeRow{}, nil
@@ -156,6 +156,7 @@ func (r *remediation) lifted(ctx workflow.Context, kind contract.HoldKind) {
 		if r.stage == stageBaseline {
 			r.base = nil // measured again
 		}
+	default:
 	}
 }
 

@@ -243,7 +243,7 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 	now := workflow.Now(ctx)
 	r.closed = &now
 	r.launch(ctx, false, func(ctx workflow.Context) error {
-		parts, err := r.store(ctx, "record", r.record(ctx))
+		parts, err := r.store(ctx, "record", r.record())
 		if err != nil {
 			return err
 		}

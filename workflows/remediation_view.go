@@ -13,7 +13,7 @@ import (
 )
 
 // view answers the status query.
-func (r *remediation) view(now time.Time) contract.RunView {
+func (r *remediation) view() contract.RunView {
 	v := contract.RunView{
 		Run: r.in.Run, WorkflowID: contract.RemediationID(r.in.Run), PlanID: r.opened.PlanID,
 		Status: r.status, Reason: r.reason, Holds: r.holdRows(),
@@ -52,13 +52,13 @@ func (r *remediation) holdRows() []contract.Hold {
 // show brings the Web UI up to date: current details at every turn (they cost
 // nothing), search attributes when they changed.
 func (r *remediation) show(ctx workflow.Context) {
-	workflow.SetCurrentDetails(ctx, r.details(workflow.Now(ctx)))
+	workflow.SetCurrentDetails(ctx, r.details())
 	r.shown.upsert(ctx, r)
 }
 
 // details is the run's page in the Web UI.
-func (r *remediation) details(now time.Time) string {
-	v := r.view(now)
+func (r *remediation) details() string {
+	v := r.view()
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s: %s\n\n", v.Run, v.Status)
 	if v.Reason != "" {

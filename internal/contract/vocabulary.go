@@ -93,8 +93,9 @@ func (o Outcome) Limit() bool {
 	case OutcomeRateLimited, OutcomeOverloaded, OutcomeCreditExhausted, OutcomeAuthFailed,
 		OutcomeModelUnavailable, OutcomePacketTooLarge, OutcomeQuotaUnclassified:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Cause says what an error outcome is charged to; each has its own bound (landing.md).

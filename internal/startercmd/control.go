@@ -82,8 +82,8 @@ func (a *app) gateCommand() *cobra.Command {
 
 func (a *app) recoverCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "recover RUN continue|abandon",
-		Short:   "Go on after a recovery hold, or give the run up",
+		Use:   "recover RUN continue|abandon",
+		Short: "Go on after a recovery hold, or give the run up",
 		Long: "Go on after a recovery hold. For branch_moved: put refs/mendflow/run/RUN back where the run left it\n" +
 			"(`starter status` names the commit), then continue; or abandon, which ends the run and keeps what it landed.",
 		Example: "  starter recover tls-2026-11-3fa9c1 continue",

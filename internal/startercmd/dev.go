@@ -4,16 +4,16 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"mendflow/internal/process"
 )
 
 // devOptions are the flags of `starter dev`.
@@ -64,12 +64,12 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	if err != nil {
 		return err
 	}
-	defer server.stop()
+	defer server.Stop(stopTimeout)
 	worker, err := a.startWorker(o, state, ready)
 	if err != nil {
 		return err
 	}
-	defer worker.stop()
+	defer worker.Stop(stopTimeout)
 	if err := a.sayReady(ready, state); err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	case <-ctx.Done():
 		fmt.Fprintln(a.Err, "stopping: the worker first, then the server")
 		return nil
-	case err := <-server.ended:
-		return fmt.Errorf("the server ended: %w", err)
-	case err := <-worker.ended:
-		return fmt.Errorf("the worker ended: %w", err)
+	case <-server.Ended():
+		return fmt.Errorf("the server ended: %w", server.Err())
+	case <-worker.Ended():
+		return fmt.Errorf("the worker ended: %w", worker.Err())
 	}
 }
 
@@ -105,7 +105,8 @@ func orNone(s string) string {
 	return s
 }
 
-func (a *app) startServer(ctx context.Context, o devOptions, state string) (*child, devReady, error) {
+// startServer starts the embedded server and waits for its ready line.
+func (a *app) startServer(ctx context.Context, o devOptions, state string) (*process.Daemon, devReady, error) {
 	var ready devReady
 	program, err := sibling("devserver")
 	if err != nil {
@@ -121,19 +122,13 @@ func (a *app) startServer(ctx context.Context, o devOptions, state string) (*chi
 	if o.headless {
 		args = append(args, "--headless")
 	}
-	cmd := exec.Command(program, args...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, ready, fmt.Errorf("start server: %w", err)
-	}
-	cmd.Stderr = a.Err
-	server, err := startChild("server", cmd)
+	out, in := io.Pipe()
+	server, err := process.StartDaemon(program, args, in, a.Err)
 	if err != nil {
 		return nil, ready, err
 	}
 	line := make(chan devReady, 1)
 	go func() {
-		defer close(line)
 		scanner := bufio.NewScanner(out)
 		for scanner.Scan() {
 			var r devReady
@@ -143,19 +138,17 @@ func (a *app) startServer(ctx context.Context, o devOptions, state string) (*chi
 		}
 	}()
 	select {
-	case ready, ok := <-line:
-		if ok {
-			return server, ready, nil
-		}
-		err = <-server.ended
-		return nil, ready, &exitError{code: ExitError, err: fmt.Errorf("start server: %w", err)}
+	case ready := <-line:
+		return server, ready, nil
+	case <-server.Ended():
+		return nil, ready, fmt.Errorf("start server: %w", server.Err())
 	case <-ctx.Done():
-		server.stop()
+		server.Stop(stopTimeout)
 		return nil, ready, ctx.Err()
 	}
 }
 
-func (a *app) startWorker(o devOptions, state string, ready devReady) (*child, error) {
+func (a *app) startWorker(o devOptions, state string, ready devReady) (*process.Daemon, error) {
 	program, err := sibling("worker")
 	if err != nil {
 		return nil, err
@@ -167,9 +160,7 @@ func (a *app) startWorker(o devOptions, state string, ready devReady) (*child, e
 	if a.artifacts != "" {
 		args = append(args, "--artifacts", a.artifacts)
 	}
-	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = a.Err, a.Err
-	return startChild("worker", cmd)
+	return process.StartDaemon(program, args, a.Err, a.Err)
 }
 
 // sibling finds a program of ours beside this one, else on the PATH.
@@ -180,48 +171,13 @@ func sibling(name string) (string, error) {
 			return path, nil
 		}
 	}
-	path, err := exec.LookPath(name)
+	path, err := process.LookPath(name, os.TempDir(), os.Environ())
 	if err != nil {
 		return "", fmt.Errorf("find program %s: it is neither beside starter nor on the PATH: run `make build`", name)
 	}
 	return path, nil
 }
 
-// child is a program that dev keeps in the foreground.
-type child struct {
-	name  string
-	cmd   *exec.Cmd
-	ended chan error
-}
-
-// stopTimeout is how long a child may take to end before it is killed; a
+// stopTimeout is how long a program may take to end before it is killed; a
 // worker interrupts its attempts and salvages their work in that time.
 const stopTimeout = 30 * time.Second
-
-func startChild(name string, cmd *exec.Cmd) (*child, error) {
-	ownGroup(cmd) // Ctrl-C reaches starter alone, which then stops them in order
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	c := &child{name: name, cmd: cmd, ended: make(chan error, 1)}
-	go func() {
-		err := cmd.Wait()
-		if err == nil {
-			err = errors.New("exit status 0")
-		}
-		c.ended <- err
-		close(c.ended)
-	}()
-	return c, nil
-}
-
-// stop ends the child and waits for it.
-func (c *child) stop() {
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
-	select {
-	case <-c.ended:
-	case <-time.After(stopTimeout):
-		_ = c.cmd.Process.Kill()
-		<-c.ended
-	}
-}

@@ -150,7 +150,7 @@ func (a *app) chooseRun(ctx context.Context, c client.Client, p *plan.Plan, hub 
 			return "", err
 		case !used:
 			return id, nil
-		case open && !(o.again && o.parallel), !open && !o.again:
+		case !o.again, open && !o.parallel:
 			return "", refuseUsed(id, open)
 		}
 	}
@@ -166,7 +166,7 @@ func refuseUsed(id string, open bool) error {
 // known reports whether a run id was used, by the server or, after its
 // retention, by the report in the artifact store.
 func (a *app) known(ctx context.Context, c client.Client, id string) (open, used bool, err error) {
-	described, err := c.DescribeWorkflowExecution(ctx, contract.RemediationID(id), "")
+	described, err := c.DescribeWorkflow(ctx, contract.RemediationID(id), "")
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):
@@ -180,7 +180,7 @@ func (a *app) known(ctx context.Context, c client.Client, id string) (open, used
 	case err != nil:
 		return false, false, fmt.Errorf("look for run %s: %w", id, err)
 	}
-	return described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, true, nil
+	return described.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, true, nil
 }
 
 // checkServed refuses to start what no worker would ever take.

@@ -1,0 +1,7 @@
+package process
+
+import "syscall"
+
+func daemonAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}
