@@ -1,6 +1,9 @@
 package quota
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // finding is what one statement means.
 type finding struct {
@@ -107,7 +110,7 @@ func (r *reading) partlyUsed(h hit) bool {
 	for i := from; i+1 < to; i++ {
 		if r.toks[i].kind == num && r.toks[i+1].is("%") && !r.toks[i+1].space {
 			n, _ := r.number(i, 3)
-			if prev := r.tok(i - 1); !prev.is(".") || prev.space {
+			if prev := r.tok(i - 1); !prev.is(".") || prev.space || r.toks[i].space {
 				return n < 100
 			}
 		}
@@ -124,14 +127,16 @@ func (r *reading) sentence(h hit) (from, to int) {
 // longSentence bounds, in tokens, how far a sentence is followed.
 const longSentence = 60
 
-// period gives the same up to full stops only: text may be wrapped anywhere.
+// period gives the same over lines that may be wrapped ones.
 func (r *reading) period(h hit) (from, to int) {
 	return r.around(h, func(int) bool { return false })
 }
 
 func (r *reading) around(h hit, opens func(int) bool) (from, to int) {
 	from, to = h.from, h.to
-	starts := func(i int) bool { return r.toks[i-1].stop || r.toks[i].line && opens(i) }
+	starts := func(i int) bool {
+		return r.toks[i-1].stop || r.toks[i].line && (opens(i) || !r.wrapped(i))
+	}
 	for from > 0 && h.from-from < longSentence && !starts(from) {
 		from--
 	}
@@ -139,6 +144,22 @@ func (r *reading) around(h hit, opens func(int) bool) (from, to int) {
 		to++
 	}
 	return from, to
+}
+
+// wrapped tells whether the line that starts with token i may be the rest of
+// the one before it: that one had no room for its first word.
+func (r *reading) wrapped(i int) bool {
+	end := strings.LastIndexByte(r.src[:r.toks[i].from], '\n')
+	if end < 0 {
+		return false
+	}
+	from := max(0, end-wrapColumn)
+	start := strings.LastIndexByte(r.src[from:end], '\n')
+	if start < 0 && from > 0 {
+		return true // a long line
+	}
+	width := end - from - start - 1
+	return width+1+int(r.toks[i].to-r.toks[i].from) > wrapColumn
 }
 
 // opens tells whether the line that starts with token i looks like the start

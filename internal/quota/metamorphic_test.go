@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -123,6 +124,37 @@ func TestVariationsKeepTheVerdict(t *testing.T) {
 				require.Equal(t, f.Expect, expectationOf(got), "%s: %s\nrule %s\n%.1500q", f.ID, f.Why, got.Rule, f.Text)
 			}
 			require.Greater(t, n, 10)
+		})
+	}
+}
+
+// fixture gives the shape in the form of a fixture, expecting the verdict that
+// TestClassifyShapes checks.
+func (s shape) fixture() fixture {
+	f := fixture{ID: "shape", Provider: s.Provider, Channel: string(s.Channel), ExitCode: s.ExitCode, HTTPStatus: s.HTTPStatus,
+		Headers: make(map[string]string), Text: string(s.Text), ObservedAt: s.ObservedAt, LocalZone: "Europe/Berlin"}
+	for k, v := range s.Headers {
+		f.Headers[k] = v[0]
+	}
+	f.Expect, f.Why = expectationOf(Classify(s.Launch)), s.line
+	return f
+}
+
+func TestVariationsOfShapesKeepTheVerdict(t *testing.T) {
+	t.Parallel()
+	shapes := readShapes(t)
+	for _, variation := range variations {
+		t.Run(variation.name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range shapes {
+				f := s.fixture()
+				if !variation.fits(f) {
+					continue
+				}
+				variation.change(&f)
+				got := Classify(f.launch(t))
+				assert.Equal(t, f.Expect, expectationOf(got), "%s\nrule %s\n%.1500q", f.Why, got.Rule, f.Text)
+			}
 		})
 	}
 }

@@ -13,7 +13,7 @@ const wrapColumn = 50
 // passage is a run of lines that were written together.
 type passage struct {
 	text string
-	gap  bool // lines were left out before it
+	gap  bool // an empty line stands before it, or lines were left out
 }
 
 // passages joins the kept lines into runs.
@@ -30,11 +30,8 @@ func (p *plainText) passages() []passage {
 	}
 	for _, line := range p.lines {
 		if strings.TrimSpace(line) == "" {
-			if line == leftOut {
-				flush()
-				gap = true
-			}
-			prev = ""
+			flush()
+			prev, gap = "", true
 			continue
 		}
 		if run.Len() > 0 && prev != "" && run.Len() < chunkSize &&

@@ -3,6 +3,7 @@ package quota
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // judge says what one statement means: the first rule that holds, in the order
@@ -38,7 +39,7 @@ func (s *statement) hard() (Outcome, string, sense) {
 	if rule, ok := s.either(noModel); ok && !s.passing() {
 		return ModelUnavailable, rule, noModel
 	}
-	if s.status(404) && s.speaksOfModel() {
+	if (s.status(404) || s.codeNotFound()) && s.speaksOfModel() {
 		return ModelUnavailable, "status:404-model", noModel
 	}
 	if rule, ok := s.code(noCredit); ok && rule != "field:"+freeTier {
@@ -89,6 +90,13 @@ var softWords = newLexicon([]group{
 		try|retry later
 		retry after|in`},
 })
+
+// codeNotFound tells whether a code says that something was not found.
+func (s *statement) codeNotFound() bool {
+	return slices.ContainsFunc(s.codes, func(code string) bool {
+		return strings.HasPrefix(strings.Join(keyWords(code), " "), "not found")
+	})
+}
 
 func (s *statement) speaksOfModel() bool {
 	for i := range s.readings {
