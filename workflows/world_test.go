@@ -58,11 +58,13 @@ func newWorld(t *testing.T, h *host, pools ...contract.Pool) *world {
 	w.env.RegisterWorkflowWithOptions(w.live, workflow.RegisterOptions{Name: "World"})
 	h.register(w.env, true)
 	h.later = func(ctx context.Context, takes time.Duration, end contract.WorkerEnd) error {
-		token := activity.GetInfo(ctx).TaskToken
+		info := activity.GetInfo(ctx)
 		end.StartedAt = w.env.Now()
 		w.env.RegisterDelayedCallback(func() {
 			end.EndedAt = w.env.Now()
-			require.NoError(t, w.env.CompleteActivity(token, end, nil))
+			require.NoError(t, w.env.CompleteActivity(info.TaskToken, end, nil))
+			// The environment gives the workflow task to the root; the signal gives the child its own.
+			require.NoError(t, w.env.SignalWorkflowByID(info.WorkflowExecution.ID, "wake", nil))
 		}, takes)
 		return activity.ErrResultPending
 	}
