@@ -113,7 +113,7 @@ func (l *launch) alreadyLanded(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("check truth of %s: %w", l.in.Run, errBranchMoved)
 	}
 	if landing, ok := state.Landed(l.in.Node, l.in.Opening); ok {
-		l.end.Outcome, l.end.Landed = contract.OutcomeSuccess, landing.Commit
+		l.end.Outcome, l.end.Landed, l.end.Resolved = contract.OutcomeSuccess, landing.Commit, landing.Findings
 		return true, nil
 	}
 	l.rec.Base = state.Truth

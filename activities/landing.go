@@ -228,8 +228,10 @@ func (l *lander) swap(ctx context.Context, truth, tree string, judgement run.Jud
 		}
 		defer unlock()
 	}
+	attempt := l.rec.Attempt
+	attempt.Findings = resolved(judgement.Items) // what the commit repairs, for whoever finds it without our record
 	landed, err := l.opened.mirror.Land(calm, gitrepo.LandRequest{
-		Attempt: l.rec.Attempt, Fence: gitrepo.Fence{Attempt: l.rec.Attempt, OID: l.rec.Fence},
+		Attempt: attempt, Fence: gitrepo.Fence{Attempt: l.rec.Attempt, OID: l.rec.Fence},
 		Base: l.opened.config.BaseCommit, ExpectTruth: truth, Tree: tree, Message: l.message(), When: l.opened.config.OpenedAt,
 	})
 	if err != nil {
@@ -248,6 +250,17 @@ func (l *lander) swap(ctx context.Context, truth, tree string, judgement run.Jud
 	default:
 		return false, "", fmt.Errorf("land %s: %w", l.rec.Attempt, errBranchMoved)
 	}
+}
+
+// resolved names the findings that were repaired.
+func resolved(items []contract.ItemResult) []string {
+	var ids []string
+	for _, item := range items {
+		if item.Status.VerifiedComplete() {
+			ids = append(ids, item.Finding)
+		}
+	}
+	return ids
 }
 
 // finish takes a judgement over into the result.

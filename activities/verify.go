@@ -11,22 +11,34 @@ import (
 
 // verify runs the node's commands on the merged tree, and repeats what the worker claimed.
 func (l *lander) verify(ctx context.Context, truth string, merged gitrepo.MergeResult, commit gitrepo.Commit, step run.Step, checked *run.Checked) error {
-	// A tree that did not move is verified as the worker left it, when it holds exactly what will land.
-	if !merged.Skipped || l.work.Normalised() || len(l.work.Leftovers()) > 0 || merged.Tree != commit.Tree {
-		if len(l.work.Leftovers()) > 0 && l.end.Salvage == "" {
-			kept, err := l.tree.Salvage(ctx, l.gitScope(), l.opened.config.OpenedAt)
-			if err != nil {
-				return fmt.Errorf("salvage leftovers: %w", err)
-			}
-			l.end.Salvage = kept.Ref
-			if err := l.tree.RemoveLeftovers(l.work); err != nil {
-				return fmt.Errorf("remove leftovers: %w", err)
-			}
+	resumed := l.tree.HandedOver() // an earlier execution died here: the tree is in an unknown state
+	leftovers := l.work.Leftovers()
+	if len(leftovers) > 0 && l.end.Salvage == "" {
+		kept, err := l.tree.Salvage(ctx, l.gitScope(), l.opened.config.OpenedAt)
+		if err != nil {
+			return fmt.Errorf("salvage leftovers: %w", err)
 		}
-		if len(l.node.Verify) > 0 || len(step.Claims) > 0 {
-			if err := l.tree.CheckoutTree(ctx, merged.Tree, truth); err != nil {
-				return fmt.Errorf("check out merged tree: %w", err)
-			}
+		l.end.Salvage = kept.Ref
+	}
+	if err := l.tree.HandOver(l.work, commit); err != nil {
+		return err
+	}
+	if err := l.tree.RemoveLeftovers(l.work); err != nil {
+		return fmt.Errorf("remove leftovers: %w", err)
+	}
+	if len(l.node.Verify)+len(step.Claims) == 0 {
+		checked.Verify = run.VerifyNone
+		return nil
+	}
+	// A tree that did not move is verified as the worker left it, when it holds exactly what will land.
+	if resumed || !merged.Skipped || l.work.Normalised() || len(leftovers) > 0 || merged.Tree != commit.Tree {
+		if err := l.tree.CheckoutTree(ctx, merged.Tree, truth); err != nil {
+			return fmt.Errorf("check out merged tree: %w", err)
+		}
+	}
+	if resumed {
+		if err := l.tree.DiscardChanges(ctx, merged.Tree); err != nil {
+			return fmt.Errorf("clean merged tree: %w", err)
 		}
 	}
 	return l.runVerify(ctx, merged.Tree, step, checked)
@@ -41,6 +53,9 @@ func (l *lander) verifyTruth(ctx context.Context, state gitrepo.RunState, step r
 			return fmt.Errorf("salvage work: %w", err)
 		}
 		l.end.Salvage = kept.Ref
+	}
+	if err := l.tree.HandOver(l.work, gitrepo.Commit{}); err != nil {
+		return err
 	}
 	if len(l.node.Verify) > 0 || len(step.Claims) > 0 {
 		tree := state.Truth + "^{tree}"

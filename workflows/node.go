@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -39,8 +40,7 @@ func (n *node) run(ctx workflow.Context) {
 		return
 	}
 	if end.Landed != "" { // git decides: an earlier attempt of this opening landed and its record was lost
-		n.result.Outcome, n.result.State = contract.OutcomeSuccess, contract.NodeLanded
-		n.result.Commit, n.result.LandedOn = end.Landed, end.Landed
+		n.found(end)
 		return
 	}
 	if end.Outcome != contract.OutcomeSuccess {
@@ -48,6 +48,20 @@ func (n *node) run(ctx workflow.Context) {
 		return
 	}
 	n.land(ctx, end)
+}
+
+// found takes over a landing whose record was lost: its commit names what it repaired.
+func (n *node) found(end contract.WorkerEnd) {
+	r := &n.result
+	r.Outcome, r.State, r.Commit, r.LandedOn = contract.OutcomeSuccess, contract.NodeLanded, end.Landed, end.Landed
+	for _, finding := range n.in.Findings {
+		item := contract.ItemResult{Finding: finding, Status: contract.ItemResolved}
+		if !slices.Contains(end.Resolved, finding) {
+			item.Status, item.Omitted, item.Reason = contract.ItemPending, true, "the landed commit does not name it"
+			r.State = contract.NodePartial
+		}
+		r.Items = append(r.Items, item)
+	}
 }
 
 // keeps reports whether the outcome's tree is kept for continuation (dispatch.md).

@@ -66,8 +66,9 @@ type LoadUnitsResult struct {
 // WorkerEnd is the result of RunWorker: how the launch ended, before landing.
 type WorkerEnd struct {
 	Host      string     `json:"host"`
-	Landed    string     `json:"landed,omitempty"` // commit: the opening was landed already, nothing ran
-	Outcome   Outcome    `json:"outcome"`          // success: go on with LandWork
+	Landed    string     `json:"landed,omitempty"`   // commit: the opening was landed already, nothing ran
+	Resolved  []string   `json:"resolved,omitempty"` // findings that the landed commit names as repaired
+	Outcome   Outcome    `json:"outcome"`            // success: go on with LandWork
 	Cause     Cause      `json:"cause,omitempty"`
 	Reason    string     `json:"reason,omitempty"`
 	Delivered bool       `json:"delivered,omitempty"` // a valid result file is there
