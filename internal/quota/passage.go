@@ -237,7 +237,7 @@ func (r *reading) ends(i int) bool {
 }
 
 // inPath tells whether the first or the last word of a hit is part of a file
-// name or an address.
+// name, an address or the name of an option.
 func (r *reading) inPath(h hit) bool {
 	slash := func(i int) bool { return r.tok(i).is("/") || r.tok(i).is("\\") }
 	next := r.tok(h.to)
@@ -245,6 +245,7 @@ func (r *reading) inPath(h hit) bool {
 	return next.is(".") && !next.space && !after.space && after.kind == word && r.src[after.from] >= 'a' ||
 		slash(h.to) && !next.space && !after.space ||
 		slash(h.from-1) && !r.tok(h.from).space ||
+		r.tok(h.from-1).is("-") && r.tok(h.from-2).is("-") && !r.tok(h.from).space ||
 		slash(h.to-2) && !r.tok(h.to-1).space
 }
 
