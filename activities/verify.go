@@ -47,14 +47,15 @@ func (l *lander) verify(ctx context.Context, truth string, merged gitrepo.MergeR
 // verifyTruth verifies the truth without the worker's changes, for answers that change nothing.
 func (l *lander) verifyTruth(ctx context.Context, state gitrepo.RunState, step run.Step) error {
 	var checked run.Checked
+	var left gitrepo.Commit
 	if !l.work.Empty() || len(l.work.Leftovers()) > 0 {
 		kept, err := l.tree.Salvage(ctx, l.gitScope(), l.opened.config.OpenedAt)
 		if err != nil {
 			return fmt.Errorf("salvage work: %w", err)
 		}
-		l.end.Salvage = kept.Ref
+		l.end.Salvage, left.OID = kept.Ref, kept.Commit
 	}
-	if err := l.tree.HandOver(l.work, gitrepo.Commit{}); err != nil {
+	if err := l.tree.HandOver(l.work, left); err != nil {
 		return err
 	}
 	if len(l.node.Verify) > 0 || len(step.Claims) > 0 {

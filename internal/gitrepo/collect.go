@@ -104,24 +104,14 @@ func (w *Worktree) Collect(ctx context.Context, scope Scope) (Work, error) {
 
 // collect is Collect; with asIs the bytes of the files are taken as they are, line ends included.
 func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, error) {
-	if !isDir(w.rec.Tree) || !isDir(w.rec.Admin) {
-		return Work{}, ErrOutOfPlace
+	if w.rec.Handed != nil {
+		return w.rec.Handed.Work, nil
 	}
-	tampered, err := w.mirror.guardConfig()
+	c, done, err := w.newCollector(scope, asIs)
 	if err != nil {
 		return Work{}, err
 	}
-	head, err := w.soundHead()
-	if err != nil {
-		return Work{}, err
-	}
-	root, err := os.OpenRoot(w.rec.Tree)
-	if err != nil {
-		return Work{}, err
-	}
-	defer root.Close()
-	c := &collector{w: w, scope: scope, root: root, asIs: asIs, seen: map[string]bool{},
-		work: Work{Base: w.rec.Base, Head: head, Tampered: tampered}}
+	defer done()
 	res, err := w.run(ctx, w.statusCommand())
 	if err != nil {
 		return Work{}, err
@@ -145,6 +135,27 @@ func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, e
 		slices.Sort(*list)
 	}
 	return c.work, nil
+}
+
+// newCollector looks at what has to be sound before git reads the tree; done closes it.
+func (w *Worktree) newCollector(scope Scope, asIs bool) (c *collector, done func(), err error) {
+	if !isDir(w.rec.Tree) || !isDir(w.rec.Admin) {
+		return nil, nil, ErrOutOfPlace
+	}
+	tampered, err := w.mirror.guardConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err := w.soundHead()
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(w.rec.Tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &collector{w: w, scope: scope, root: root, asIs: asIs, seen: map[string]bool{},
+		work: Work{Base: w.rec.Base, Head: head, Tampered: tampered}}, func() { _ = root.Close() }, nil
 }
 
 // soundHead returns HEAD, and puts it back on the base when a worker made it unreadable.

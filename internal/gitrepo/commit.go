@@ -12,8 +12,8 @@ import (
 
 // A Commit is a commit of ours with its tree.
 type Commit struct {
-	OID  string
-	Tree string
+	OID  string `json:"oid"`
+	Tree string `json:"tree"`
 }
 
 // A CommitRequest is what Commit makes a commit of. The same request gives the same commit.
@@ -35,6 +35,9 @@ func (w *Worktree) Commit(ctx context.Context, req CommitRequest) (Commit, error
 	}
 	if req.Work.Empty() {
 		return Commit{}, fmt.Errorf("commit work of %s: %w", req.Attempt, ErrNothingToCommit)
+	}
+	if w.rec.Handed != nil && w.rec.Handed.Commit.Tree != "" {
+		return w.rec.Handed.Commit, nil
 	}
 	tree, err := w.writeTree(ctx, req.Work.Changes)
 	if err != nil {
@@ -61,6 +64,11 @@ func (w *Worktree) writeTree(ctx context.Context, changes []Change) (string, err
 		return "", err
 	}
 	defer done()
+	return w.stage(ctx, index, changes)
+}
+
+// stage puts the changes into an index and writes its tree.
+func (w *Worktree) stage(ctx context.Context, index string, changes []Change) (string, error) {
 	for _, c := range stageCommands(changes) {
 		cmd := w.command(c.args...)
 		cmd.index, cmd.stdin = index, c.stdin

@@ -49,6 +49,9 @@ func (m *Mirror) takeOver(ctx context.Context, from, to slot) (*Worktree, error)
 	if !old.intact() {
 		return nil, ErrNoWorktree
 	}
+	if err := old.takeBack(ctx); err != nil {
+		return nil, err
+	}
 	w := &Worktree{mirror: m, slot: to, rec: old.rec}
 	w.rec.Number, w.rec.Owner = to.number, m.store.owner
 	if err := writeFileAtomic(filepath.Join(w.rec.Admin, "locked"), []byte(w.lockReason()+"\n")); err != nil {

@@ -60,6 +60,7 @@ type record struct {
 	Submodules map[string]string `json:"submodules,omitempty"`
 	Ready      bool              `json:"ready"` // false: the making of the tree was not finished, no worker was in it
 	Owner      owner             `json:"owner"`
+	Handed     *handOver         `json:"handed,omitempty"` // set: the tree is no longer as the worker left it
 }
 
 func readRecord(path string) (record, bool, error) {

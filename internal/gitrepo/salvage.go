@@ -28,20 +28,14 @@ func (w *Worktree) salvage(ctx context.Context, scope Scope, when time.Time) (Sa
 	if w.slot.throwaway != "" || !w.rec.Ready {
 		return Salvage{}, nil // no worker was in it
 	}
-	work, err := w.collect(ctx, salvageScope(scope), true)
-	if err != nil {
+	if w.rec.Handed != nil {
+		if kept, err := w.keptSalvage(); err != nil || kept.Ref != "" {
+			return kept, err
+		}
+	}
+	tree, parents, err := w.salvageTree(ctx, scope)
+	if err != nil || tree == "" {
 		return Salvage{}, err
-	}
-	if work.Empty() && work.Head == work.Base {
-		return Salvage{}, nil
-	}
-	tree, err := w.writeTree(ctx, work.Changes)
-	if err != nil {
-		return Salvage{}, err
-	}
-	parents := []string{w.rec.Base}
-	if work.Head != w.rec.Base {
-		parents = append(parents, work.Head)
 	}
 	message := fmt.Sprintf("Salvage what %s attempt %d left\n\n%s: %s\n%s: %s\n%s: %d\n",
 		w.slot.node, w.slot.number, trailerRun, w.slot.run, trailerNode, w.slot.node, trailerAttempt, w.slot.number)
@@ -55,6 +49,30 @@ func (w *Worktree) salvage(ctx context.Context, scope Scope, when time.Time) (Sa
 		return Salvage{}, err
 	}
 	return Salvage{Ref: ref, Commit: commit}, nil
+}
+
+// salvageTree writes the tree to keep and names its parents; empty when there is nothing to keep.
+func (w *Worktree) salvageTree(ctx context.Context, scope Scope) (tree string, parents []string, err error) {
+	parents = []string{w.rec.Base}
+	if w.rec.Handed != nil {
+		if tree, err = w.salvageHanded(ctx, scope); err != nil {
+			return "", nil, err
+		}
+		base, err := w.run(ctx, w.command("rev-parse", "--verify", "--end-of-options", w.rec.Base+"^{tree}"))
+		if err != nil || base.text() == tree {
+			return "", nil, err
+		}
+		return tree, parents, nil
+	}
+	work, err := w.collect(ctx, salvageScope(scope), true)
+	if err != nil || work.Empty() && work.Head == work.Base {
+		return "", nil, err
+	}
+	if work.Head != w.rec.Base {
+		parents = append(parents, work.Head)
+	}
+	tree, err = w.writeTree(ctx, work.Changes)
+	return tree, parents, err
 }
 
 // salvageScope takes everything that is not ignored, and of the ignored files those inside the write
