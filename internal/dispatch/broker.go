@@ -130,9 +130,15 @@ func (b *Broker) Apply(msg contract.Tickets, now time.Time) []Push {
 	return o.end()
 }
 
-// HolderGone forgets a drive that closed or vanished, with its tickets.
+// HolderGone forgets a drive that closed or vanished, with its tickets. While a
+// wall stands its run may be what waits behind it.
 func (b *Broker) HolderGone(holder string, now time.Time) []Push {
 	o := b.begin(now)
+	for _, h := range b.state.Holders {
+		if h.ID == holder && slices.ContainsFunc(b.state.Walls, func(w brokerWall) bool { return w.stands() }) {
+			b.waits(h.Run)
+		}
+	}
 	b.state.Tickets = slices.DeleteFunc(b.state.Tickets, func(t brokerTicket) bool { return t.Holder == holder })
 	b.state.Holders = slices.DeleteFunc(b.state.Holders, func(h brokerHolder) bool { return h.ID == holder })
 	return o.end()

@@ -66,9 +66,14 @@ func (o *brokerOp) greet(holder string) {
 	}
 }
 
-// wakeRuns tells the runs whose tickets were refused that something ended
-// before its time. At a pause's own end they come by their own timers.
+// wakeRuns tells the runs that may wait without a drive that something ended
+// before its time: those whose tickets were refused, and those of every holder,
+// since a drive that saw the wall itself strands its nodes without asking.
+// At a pause's own end they come by their own timers.
 func (o *brokerOp) wakeRuns(states []contract.AccountState) {
+	for _, h := range o.b.state.Holders {
+		o.b.waits(h.Run)
+	}
 	for _, run := range o.b.state.Waiting {
 		o.out = append(o.out, Push{Run: run, Grants: contract.Grants{States: states}})
 	}
@@ -122,9 +127,14 @@ func (o *brokerOp) refuse(t *brokerTicket, w *brokerWall) {
 	}
 	g := o.to(t.Holder)
 	g.Refused = append(g.Refused, no)
-	at, found := slices.BinarySearch(o.b.state.Waiting, t.Run)
+	o.b.waits(t.Run)
+}
+
+// waits remembers a run that is to be told when something ends before its time.
+func (b *Broker) waits(run string) {
+	at, found := slices.BinarySearch(b.state.Waiting, run)
 	if !found {
-		o.b.state.Waiting = slices.Insert(o.b.state.Waiting, at, t.Run)
+		b.state.Waiting = slices.Insert(b.state.Waiting, at, run)
 	}
 }
 

@@ -90,6 +90,20 @@ func (b *Broker) Reopen(request, model string, now time.Time) ([]Push, error) {
 	return o.end(), nil
 }
 
+// Probe ends, for an operator who does not want to wait, the pauses of the
+// account and forgets its used-up windows: one ticket tries whether the wall
+// still stands. Exhaustions stay, and so does what a run has settled.
+func (b *Broker) Probe(now time.Time) []Push {
+	o := b.begin(now)
+	for i := range b.state.Walls {
+		if w := &b.state.Walls[i]; w.Phase == wallPaused {
+			o.lift(w, w.Outcome)
+		}
+	}
+	b.state.Windows = slices.DeleteFunc(b.state.Windows, func(w brokerWindow) bool { return w.UsedPermill >= windowFull })
+	return o.end()
+}
+
 // Reconcile replaces what was charged without knowing by what an operator found out.
 func (b *Broker) Reconcile(request string, used contract.Usage) error {
 	if done, err := b.requested(request, fmt.Sprintf("reconcile %+v", used)); done || err != nil {
