@@ -45,10 +45,7 @@ func (r *remediation) quiet() bool { return len(r.drives) == 0 && r.work == nil 
 
 // admit hands nodes to the drives of their levels, to new ones where none is open.
 func (r *remediation) admit(ctx workflow.Context) {
-	free := r.pools.slots() + 2 - r.outstanding()
-	if free <= 0 {
-		return
-	}
+	free := max(r.pools.slots()+2-r.outstanding(), 0) // without a free place it still takes up what is due
 	for _, a := range r.front.Admissions(workflow.Now(ctx), free) {
 		d := r.driveFor(a.Depth)
 		if d == nil {

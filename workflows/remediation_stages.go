@@ -128,10 +128,13 @@ func (r *remediation) waitOrGate(ctx workflow.Context) {
 	}
 }
 
-// seal tells drives for whose level no node can follow, so that they end when idle.
+// seal tells drives for whose level no node can follow, so that they end when
+// idle. When no drive has a node left, nothing follows anywhere for now: what is
+// stranded may come back much later, to a new drive.
 func (r *remediation) seal(ctx workflow.Context) {
+	idle := r.outstanding() == 0
 	for _, d := range r.drives {
-		if !d.Sealed && d.Stop == "" && r.front.OpenAt(d.Depth) == len(d.Nodes) {
+		if !d.Sealed && d.Stop == "" && (idle || r.front.OpenAt(d.Depth) == len(d.Nodes)) {
 			d.Sealed = true
 			r.order(ctx, d, contract.DriveOrder{Seal: true})
 		}
@@ -279,7 +282,7 @@ func (r *remediation) wake() (time.Time, string) {
 	if until := r.holds.Until(); until != nil {
 		at, what = *until, "quota reopens"
 	}
-	if r.stage == stageImplement && !r.held() {
+	if r.stage == stageImplement && !r.held() && !r.cancel { // otherwise nobody takes it up
 		if next := r.front.Waiting().NotBefore; next != nil {
 			at, what = *next, "a stranded node may go on"
 		}

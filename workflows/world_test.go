@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -25,7 +27,7 @@ type world struct {
 	env  *testsuite.TestWorkflowEnvironment
 	host *host
 	in   contract.RemediationInput
-	// views are what status said when it was looked at.
+	began  time.Time
 	result contract.RemediationResult
 }
 
@@ -52,8 +54,9 @@ func newWorld(t *testing.T, h *host, pools ...contract.Pool) *world {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quietLogger{})
 	w := &world{env: suite.NewTestWorkflowEnvironment(), host: h, in: testInput(pools...)}
+	w.began = w.env.Now()
 	w.env.SetTestTimeout(hang)
-	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: hang})
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: hang, Interceptors: []interceptor.WorkerInterceptor{&timerWatch{}}})
 	Register(w.env)
 	w.env.RegisterWorkflowWithOptions(w.live, workflow.RegisterOptions{Name: "World"})
 	h.register(w.env, true)
@@ -117,6 +120,37 @@ func (w *world) status(t *testing.T) contract.RunView {
 func (w *world) signal(t *testing.T, name string, payload any) {
 	t.Helper()
 	require.NoError(t, w.env.SignalWorkflowByID(contract.RemediationID(testRun), name, payload))
+}
+
+// timerWatch panics when workflows set one timer after the other in no time: they spin.
+type timerWatch struct {
+	interceptor.WorkerInterceptorBase
+	short atomic.Int64
+}
+
+func (w *timerWatch) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &timerWatchInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, w}
+}
+
+type timerWatchInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+	watch *timerWatch
+}
+
+func (i *timerWatchInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&timerWatchOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: next}, i.watch})
+}
+
+type timerWatchOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	watch *timerWatch
+}
+
+func (o *timerWatchOutbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
+	if d < 100*time.Millisecond && o.watch.short.Add(1) > 100 {
+		panic("a workflow spins: timer after timer for " + options.Summary)
+	}
+	return o.Next.NewTimerWithOptions(ctx, d, options)
 }
 
 // quietLogger drops what workflows log.
