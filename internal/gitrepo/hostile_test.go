@@ -22,6 +22,11 @@ func trap(t *testing.T) (program, mark string) {
 func armed(t *testing.T, dir, program string) {
 	t.Helper()
 	plainGit(t, filepath.Dir(dir), "init", "-q", dir)
+	// Without a commit and an index git takes it for nothing.
+	writeFile(t, dir, "tracked-by-it.txt", "x\n")
+	plainGit(t, dir, "add", "tracked-by-it.txt")
+	plainGit(t, dir, "commit", "-q", "-m", "x")
+	writeFile(t, dir, "tracked-by-it.txt", "y\n") // of the same size: only its filter tells whether it changed
 	for _, key := range []string{"core.fsmonitor", "filter.x.clean", "filter.x.smudge", "filter.x.process", "diff.external", "diff.x.textconv",
 		"core.sshCommand", "gpg.program", "core.pager", "core.editor", "uploadpack.packObjectsHook"} {
 		plainGit(t, dir, "config", key, program)

@@ -318,7 +318,6 @@ func TestKilledAtRandomLandsExactlyOnce(t *testing.T) {
 		seed = n
 	}
 	t.Logf("MENDFLOW_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
 	kills := 4
 	if n, err := strconv.Atoi(os.Getenv("MENDFLOW_SOAK_KILLS")); err == nil {
 		kills = n
@@ -326,6 +325,7 @@ func TestKilledAtRandomLandsExactlyOnce(t *testing.T) {
 	both(t, func(t *testing.T, url bool) {
 		spec := newSpec(t, url)
 		before := everythingElse(t, strings.TrimPrefix(spec.Repo, "file://"))
+		random := rand.New(rand.NewPCG(seed, 0))
 		for range kills {
 			cmd, out := spec.start(t)
 			timer := time.AfterFunc(time.Duration(random.IntN(250))*time.Millisecond, func() { _ = cmd.Process.Kill() })

@@ -32,7 +32,6 @@ func (w *Worktree) Release(ctx context.Context, opts ReleaseOptions) error {
 	if now, ok, err := readRecord(m.store.recordPath(w.slot)); err != nil || !ok || now.Tree != w.rec.Tree {
 		return err // it was released, or continued by another attempt
 	}
-	w.unlink()
 	parked := false
 	if opts.Reusable && w.rec.Ready {
 		if parked, err = w.park(); err != nil {
@@ -70,16 +69,6 @@ func (m *Mirror) ReleaseAttempt(ctx context.Context, a Attempt, opts ReleaseOpti
 		return fmt.Errorf("release worktree of %s: %w", a, err)
 	}
 	return w.Release(ctx, opts)
-}
-
-// unlink removes our links as links, before anything else looks into the tree.
-func (w *Worktree) unlink() {
-	for _, name := range w.rec.Links {
-		at := filepath.Join(w.rec.Tree, filepath.FromSlash(name))
-		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			_ = os.Remove(at) // what stays is a link inside a tree that is deleted as such
-		}
-	}
 }
 
 // dropEmptyParents removes the folders of a run and node that its last tree left empty.
