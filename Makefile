@@ -15,7 +15,7 @@ SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not 
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
-.PHONY: help build demo test check bench soak format lint tidy vet unit devserver-test workflowcheck e2e clean
+.PHONY: help build demo modernize test check bench soak format lint tidy vet unit devserver-test workflowcheck e2e clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,9 @@ bin/devserver: $(SERVER_SOURCES)
 
 demo: build ## run the tour from start to end against the embedded server
 	examples/tour/demo
+
+modernize: build ## bring a public repository to Go 1.26, twice; needs the Go module proxy
+	examples/modernize/demo
 
 test: check ## what the README names; the same as check
 
