@@ -80,11 +80,15 @@ func (b *broker) register(ctx workflow.Context) error {
 	return nil
 }
 
-// reopen lifts pauses and exhaustions for an operator.
+// reopen lifts pauses and exhaustions for an operator, or only tries the pauses.
 func (b *broker) reopen(ctx workflow.Context, order contract.Operator) error {
+	b.dirty = true
+	if order.Now {
+		b.push(ctx, b.machine.Probe(workflow.Now(ctx)))
+		return nil
+	}
 	pushes, err := b.machine.Reopen(order.RequestID, order.Model, workflow.Now(ctx))
 	b.push(ctx, pushes)
-	b.dirty = true
 	return err
 }
 
@@ -169,6 +173,13 @@ func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
 	older.Granted = append(older.Granted, newer.Granted...)
 	older.Refused = append(older.Refused, newer.Refused...)
 	if newer.States != nil {
+		// A lift is told once: it stands unless the newer message speaks of the same key.
+		for _, s := range older.States {
+			same := func(n contract.AccountState) bool { return n.Model == s.Model }
+			if s.State == "live" && !slices.ContainsFunc(newer.States, same) {
+				newer.States = append(newer.States, s)
+			}
+		}
 		older.States = newer.States
 	}
 	return older, true

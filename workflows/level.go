@@ -169,7 +169,7 @@ func (l *level) receive(ctx workflow.Context, payload *commonpb.Payload) {
 // launch starts an attempt as a child workflow.
 func (l *level) launch(ctx workflow.Context, launch dispatch.Launch) {
 	in := launch.Input
-	in.Limits = l.in.Policy.Limits
+	in.Limits, in.Definition = l.in.Policy.Limits, &launch.Pool
 	attemptCtx, cancel := workflow.WithCancel(withNodeOptions(ctx, in))
 	l.attempts[launch.Ticket] = cancel
 	l.running = append(l.running, launch.Ticket)
@@ -213,14 +213,14 @@ func (l *level) carryOut(ctx workflow.Context, actions dispatch.Actions) {
 	}
 	if l.drive.Drained() && l.told < l.orders {
 		// An order crossed the drained report: say again that this is the end, with that order seen.
-		l.report(ctx, contract.DriveReport{Drive: l.in.Drive})
+		l.report(ctx, contract.DriveReport{Drive: l.in.Drive, Drained: true})
 	}
 }
 
 // report numbers a message to the run and sends it.
 func (l *level) report(ctx workflow.Context, report contract.DriveReport) {
 	l.reports++
-	report.Seq, report.Orders, report.Drained = l.reports, l.orders, l.drive.Drained()
+	report.Seq, report.Orders = l.reports, l.orders
 	if report.Drained {
 		l.told = l.orders
 	}

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"go.temporal.io/sdk/workflow"
+
 	"mendflow/internal/contract"
 	"mendflow/internal/dispatch"
 	"mendflow/internal/plan"
@@ -15,11 +17,37 @@ func (r *remediation) lease(d *drive) *contract.Lease {
 	var want dispatch.Spend
 	for _, a := range d.Nodes {
 		spend := r.reservation(a.Node, "")
-		want.Tokens += spend.Tokens
-		want.USDMicros += spend.USDMicros
+		want.Tokens += leasedAttempts * spend.Tokens
+		want.USDMicros += leasedAttempts * spend.USDMicros
 	}
 	lease := contract.Lease(r.budget.Lease(d.Number, want))
 	return &lease
+}
+
+// leasedAttempts is how many attempts a lease covers for each node: the drive
+// retries by itself, and tells the run only when it is through.
+const leasedAttempts = 2
+
+// leaseIfNew is the drive's lease when it differs from the last one told.
+func (r *remediation) leaseIfNew(d *drive) *contract.Lease {
+	lease := r.lease(d)
+	if lease == nil || d.Lease != nil && equal(lease.Tokens, d.Lease.Tokens) && equal(lease.USDMicros, d.Lease.USDMicros) {
+		return nil
+	}
+	d.Lease = lease
+	return lease
+}
+
+func equal(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// topUp gives a drive more to spend after it told what it used.
+func (r *remediation) topUp(ctx workflow.Context, d *drive) {
+	if len(d.Nodes) == 0 || d.Stop != "" {
+		return
+	}
+	if lease := r.leaseIfNew(d); lease != nil {
+		r.order(ctx, d, contract.DriveOrder{Lease: lease})
+	}
 }
 
 // reservation is what an attempt of the node on the pool sets aside; without a

@@ -28,6 +28,7 @@ type drive struct {
 	Stop    contract.StopMode    `json:"stop,omitempty"`
 	Nodes   []contract.Admission `json:"nodes,omitempty"` // admitted, neither settled nor stranded
 	Heard   time.Time            `json:"heard"`
+	Lease   *contract.Lease      `json:"lease,omitempty"` // the last one told
 	box     *outbox[contract.DriveOrder]
 }
 
@@ -52,7 +53,7 @@ func (r *remediation) admit(ctx workflow.Context) {
 			d = r.startDrive(ctx, a.Depth)
 		}
 		d.Nodes = append(d.Nodes, a.Admission)
-		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a.Admission}, Lease: r.lease(d)})
+		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a.Admission}, Lease: r.leaseIfNew(d)})
 	}
 }
 
@@ -177,6 +178,8 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 	r.pools.update(report.Pools)
 	if report.Drained && report.Orders == d.Orders {
 		r.dropDrive(d)
+	} else {
+		r.topUp(ctx, d)
 	}
 	r.dirty = true
 }
@@ -207,9 +210,15 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Stranding) {
 	d.remove(s.Node)
 	r.account(ctx, d, s.Attempts)
+	if s.Cause == contract.StrandHeld && d.Stop == "" {
+		d.Sealed = true // it took as many attempts as a drive may
+	}
 	if changes := r.front.Strand(s, workflow.Now(ctx)); changes.Ignored != "" {
 		workflow.GetLogger(ctx).Warn("ignore stranding", "node", s.Node, "why", changes.Ignored)
 		return
+	}
+	if s.Cause == contract.StrandBudgetExhausted && r.budget.Fits(r.reservation(s.Node, "")) {
+		r.front.Rearm(contract.StrandBudgetExhausted) // it was only beyond what the drive had been leased
 	}
 	until := ""
 	if s.NotBefore != nil {

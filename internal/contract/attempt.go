@@ -75,7 +75,7 @@ type Admission struct {
 }
 
 // Streak counts the consecutive limits of a node on a pool, and how many
-// attempts of other nodes had succeeded there when it began.
+// attempts of other nodes succeeded there since it began.
 type Streak struct {
 	Pool      string `json:"pool"`
 	Count     int    `json:"count"`
@@ -84,19 +84,21 @@ type Streak struct {
 
 // NodeInput starts one attempt.
 type NodeInput struct {
-	Run      string   `json:"run"`
-	Drive    int      `json:"drive"`
-	Config   Artifact `json:"config"` // the run's RunConfig
-	Node     string   `json:"node"`
-	Opening  int      `json:"opening"`
-	Attempt  int      `json:"attempt"`
-	Pool     string   `json:"pool"`
-	Findings []string `json:"findings,omitempty"`
-	Kept     *Kept    `json:"kept,omitempty"`
-	Tail     string   `json:"tail,omitempty"`
-	Salvage  string   `json:"salvage,omitempty"`
-	Tokens   int      `json:"tokens,omitempty"` // cap handed to the program; 0: none
-	Limits   Limits   `json:"limits"`
+	Run     string   `json:"run"`
+	Drive   int      `json:"drive"`
+	Config  Artifact `json:"config"` // the run's RunConfig
+	Node    string   `json:"node"`
+	Opening int      `json:"opening"`
+	Attempt int      `json:"attempt"`
+	Pool    string   `json:"pool"`
+	// Definition is the pool as it was when the attempt was granted; nil: as the run's configuration has it.
+	Definition *Pool    `json:"definition,omitempty"`
+	Findings   []string `json:"findings,omitempty"`
+	Kept       *Kept    `json:"kept,omitempty"`
+	Tail       string   `json:"tail,omitempty"`
+	Salvage    string   `json:"salvage,omitempty"`
+	Tokens     int      `json:"tokens,omitempty"` // cap handed to the program; 0: none
+	Limits     Limits   `json:"limits"`
 }
 
 // Limits bounds the activities of an attempt, in minutes (from the plan's policy).
