@@ -161,7 +161,7 @@ func reasonOf(verdict quota.Verdict, result process.Result) string {
 	case text != "":
 		return clip(text, 400)
 	}
-	reason := fmt.Sprintf("the program ended with %s and no result", result)
+	reason := fmt.Sprintf("the program ended without a result: %s", result)
 	if n := len(result.LastStderrLines); n > 0 {
 		reason += ": " + strings.Join(strings.Fields(result.LastStderrLines[n-1]), " ")
 	}

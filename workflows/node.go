@@ -147,10 +147,23 @@ func (n *node) release(ctx workflow.Context, keep, landed bool) {
 	n.result.Kept = end.Kept
 	if end.Salvage != "" {
 		n.result.Salvage = end.Salvage
+		n.tellSalvage(end)
 	}
 	if end.Left != "" {
 		n.addReason(end.Left)
 	}
+}
+
+// tellSalvage records that work was put aside, unless it is continued or was told already.
+func (n *node) tellSalvage(end contract.ReleaseEnd) {
+	told := slices.ContainsFunc(n.result.Friction, func(f contract.Friction) bool { return f.Type == contract.FrictionNodeSalvaged })
+	if told || end.Kept != nil {
+		return
+	}
+	n.result.Friction = append(n.result.Friction, contract.Friction{
+		Type: contract.FrictionNodeSalvaged, Discriminator: n.in.Node, Severity: "info",
+		Note: "changes of a worker did not land and were kept: " + end.Salvage,
+	})
 }
 
 // lost turns a failed activity into an outcome: what the host's death or our
