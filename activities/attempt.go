@@ -245,6 +245,7 @@ func (l *launch) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before := l.lookAround(ctx)
 	masker := redact.NewMasker(l.Host.values(append(append([]string{}, l.pool.Env...), l.opened.config.Plan.Env...)))
 	log, err := l.Host.Artifacts.Writer(ctx, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)
 	if err != nil {
@@ -266,6 +267,7 @@ func (l *launch) work(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
+	l.compare(ctx, before)
 	l.Host.reach(PointResult)
 	stored := contract.Artifact(ref)
 	stored.Tail = clipHead(stored.Tail, 300) // the whole log is the artifact; histories carry a glimpse

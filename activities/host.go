@@ -206,6 +206,8 @@ type record struct {
 	Outcome contract.Outcome `json:"outcome,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
 	Session string           `json:"session,omitempty"`
+	// Escaped is what changed outside of the tree while the worker ran; empty: nothing.
+	Escaped string `json:"escaped,omitempty"`
 }
 
 const recordName = "record.json"
