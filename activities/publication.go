@@ -46,6 +46,9 @@ func (a *Publication) write(ctx context.Context, in contract.ReportInput) (contr
 	if err != nil {
 		return end, err
 	}
+	if facts.Protected, err = protectedPaths(ctx, opened, state); err != nil {
+		return end, err
+	}
 	model := report.Build(facts)
 	data, err := report.JSON(model)
 	if err != nil {
