@@ -84,7 +84,7 @@ func (l *launch) run(ctx context.Context) error {
 	if l.node, _, err = l.opened.node(l.in.Node); err != nil {
 		return err
 	}
-	if l.pool, err = l.Host.pool(l.opened, l.in.Pool); err != nil {
+	if l.pool, err = l.Host.pool(l.opened, l.in); err != nil {
 		return err
 	}
 	if landed, err := l.alreadyLanded(ctx); err != nil || landed {

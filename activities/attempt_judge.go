@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -76,7 +77,7 @@ func (l *launch) judge(adapter provider.Provider, report provider.Report, result
 		l.end.Outcome = contract.OutcomeSuccess
 	case result.Ended == process.EndCancelled:
 		l.interrupted()
-	case resultErr != nil || result.Succeeded() && !adapter.Agent():
+	case resultErr != nil || result.Succeeded() && !adapter.Agent() && !l.complained(result):
 		l.end.Outcome = contract.OutcomeSuccess // LandWork looks at what is there
 	default:
 		l.classify(result)
@@ -85,18 +86,65 @@ func (l *launch) judge(adapter provider.Provider, report provider.Report, result
 	return writeRecord(l.dir, l.rec)
 }
 
-// classify reads from the output what ended the launch.
-func (l *launch) classify(result process.Result) {
-	now := l.Now().UTC()
+// complained reports whether a program that ended well told of an error all the
+// same. Only an agent's events can say so: other programs mean their exit code.
+func (l *launch) complained(result process.Result) bool {
+	return l.speaksAsAgent() && explains(l.hear(quota.StreamJSON, events(result.StdoutTail), result, l.Now().UTC()))
+}
+
+// verdict reads from the output what ended the launch: from what an agent prints
+// on its stdout, else from the last stderr lines.
+func (l *launch) verdict(result process.Result, now time.Time) quota.Verdict {
+	if l.speaksAsAgent() {
+		if v := l.hear(quota.StreamJSON, wholeLines(result.StdoutTail), result, now); explains(v) {
+			return v
+		}
+	}
+	return l.hear(quota.Stderr, strings.Join(result.LastStderrLines, "\n"), result, now)
+}
+
+func (l *launch) hear(channel quota.Channel, text string, result process.Result, now time.Time) quota.Verdict {
 	launch := quota.Launch{
-		ID: l.in.Node, Provider: l.speaks(), Channel: quota.Stderr,
-		Text: []byte(strings.Join(result.LastStderrLines, "\n")), ObservedAt: now,
+		ID: l.in.Node, Provider: l.speaks(), Channel: channel, Text: []byte(text), ObservedAt: now,
 		LocalZone: l.Local, Zone: time.LoadLocation, Patterns: l.patterns(),
 	}
 	if result.Ended == process.EndExited || result.Ended == process.EndFinalEvent {
 		launch.ExitCode = &result.ExitCode
 	}
-	verdict := quota.Classify(launch)
+	return quota.Classify(launch)
+}
+
+// explains reports whether the output named a cause, or at least an error.
+func explains(v quota.Verdict) bool {
+	return v.Outcome != quota.Timeout && (v.Outcome != quota.Error || v.Evidence != "")
+}
+
+// events keeps the lines of an output that are JSON objects.
+func events(output string) string {
+	var b strings.Builder
+	for line := range strings.Lines(output) {
+		if strings.HasPrefix(line, "{") && json.Valid([]byte(line)) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// wholeLines drops the line that the bound of a tail cut in the middle: half an
+// event would be read as plain text.
+func wholeLines(tail string) string {
+	const slack = 8 // a cut inside a character shortens a tail a little
+	if len(tail) < process.TailBytes-slack {
+		return tail
+	}
+	_, rest, _ := strings.Cut(tail, "\n")
+	return rest
+}
+
+// classify says what ended a launch without a result.
+func (l *launch) classify(result process.Result) {
+	now := l.Now().UTC()
+	verdict := l.verdict(result, now)
 	l.end.Outcome = contract.Outcome(verdict.Outcome)
 	l.end.Tail = clipHead(result.StdoutTail+"\n"+result.StderrTail, tailSize)
 	l.end.Reason = reasonOf(verdict, result)
@@ -134,6 +182,11 @@ func (l *launch) limit(verdict quota.Verdict, now time.Time) {
 	if l.end.Outcome != contract.OutcomeModelUnavailable && l.end.Outcome != contract.OutcomePacketTooLarge {
 		l.end.Kept = &contract.Kept{Attempt: l.in.Attempt, Host: l.Host.ID, Pool: l.in.Pool, Session: l.rec.Session, Step: "worker"}
 	}
+}
+
+// speaksAsAgent reports whether the program prints what an agent's would.
+func (l *launch) speaksAsAgent() bool {
+	return l.pool.Provider != contract.ProviderCommand || l.speaks() != "generic"
 }
 
 // speaks is whose limit texts the program prints.

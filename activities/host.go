@@ -143,17 +143,20 @@ func (h *Host) values(names []string) []string {
 
 // pool returns the definition that an attempt runs under: the run's, with this
 // worker's own command, environment and writable folders where it has its own.
-func (h *Host) pool(r *openRun, id string) (contract.Pool, error) {
-	for _, p := range r.config.Pools {
-		if p.ID != id {
-			continue
-		}
-		if own, ok := h.Pools[id]; ok {
-			p.Command, p.Env, p.Writable = own.Command, own.Env, own.Writable
-		}
-		return p, nil
+func (h *Host) pool(r *openRun, in contract.NodeInput) (contract.Pool, error) {
+	known := r.config.Pools
+	if in.Definition != nil { // the composition may have changed since the run was opened
+		known = []contract.Pool{*in.Definition}
 	}
-	return contract.Pool{}, fmt.Errorf("find pool %s: the run has no such pool", id)
+	at := slices.IndexFunc(known, func(p contract.Pool) bool { return p.ID == in.Pool })
+	if at < 0 {
+		return contract.Pool{}, fmt.Errorf("find pool %s: the run has no such pool", in.Pool)
+	}
+	p := known[at]
+	if own, ok := h.Pools[in.Pool]; ok {
+		p.Command, p.Env, p.Writable = own.Command, own.Env, own.Writable
+	}
+	return p, nil
 }
 
 func (r *openRun) node(id string) (plan.Node, plan.Unit, error) {

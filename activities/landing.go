@@ -123,7 +123,7 @@ func (l *lander) collect(ctx context.Context) error {
 
 // command reports whether the pool's program is a plain command, of which no result is expected.
 func (l *lander) command() bool {
-	pool, err := l.Host.pool(l.opened, l.in.Pool)
+	pool, err := l.Host.pool(l.opened, l.in.NodeInput)
 	if err != nil {
 		return false
 	}

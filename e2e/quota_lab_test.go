@@ -27,7 +27,7 @@ const (
 // wallProgram stands between a pool and its scripted worker. The worker works;
 // while the wall DIR stands it does not deliver and fails with the words of the
 // wall: for good (text), for some nodes (nodes), or until a window that the
-// first one opened is reset (resets_in).
+// first one opened is reset (resets_in), which may turn out wrong (stays).
 const wallProgram = `#!/bin/sh
 wall=$1
 shift
@@ -43,7 +43,7 @@ if [ -f "$wall/resets_in" ]; then
 	ln "$wall/until.$$" "$wall/until" 2>/dev/null
 	rm -f "$wall/until.$$"
 	until=$(cat "$wall/until")
-	[ "$now" -lt "$until" ] || exit 0
+	[ "$now" -lt "$until" ] || [ -f "$wall/stays" ] || exit 0
 fi
 rm -f "$MENDFLOW_RESULT"
 echo "$MENDFLOW_RUN $MENDFLOW_NODE $MENDFLOW_ATTEMPT" >>"$wall/hits"
@@ -53,17 +53,15 @@ exit 1
 
 // quotaPool is a pool behind a wall of its own, which is open at first.
 type quotaPool struct {
-	ID       string
-	Account  string // empty: the id
-	Model    string
-	Tier     string
-	Max      int // 0: 3
-	HostMax  int // what the host allows; 0: as Max
-	Rank     int
-	Context  int
-	Metered  bool // the cost is unknown, not free
-	Speaks   string
-	Provider string // only command works here
+	ID      string
+	Account string // empty: the id
+	Model   string
+	Tier    string
+	Max     int // 0: 3
+	HostMax int // what the host allows; 0: as Max
+	Rank    int
+	Metered bool // the cost is unknown, not free
+	Speaks  string
 }
 
 // quotaLab is a lab whose pools have walls.
@@ -113,7 +111,7 @@ func (l *quotaLab) writePools(t *testing.T, path string, host bool, pools ...quo
 		}
 		wall := l.wall(t, p.ID)
 		pool := map[string]any{
-			"id": p.ID, "provider": "command", "max_concurrent": most, "rank": p.Rank, "context_tokens": p.Context,
+			"id": p.ID, "provider": "command", "max_concurrent": most, "rank": p.Rank,
 			"command":  append([]string{l.program, wall.dir}, l.Control.Command()...),
 			"writable": []string{l.Control.Dir},
 			"options":  map[string]string{"speaks": p.Speaks},

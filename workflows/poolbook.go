@@ -51,13 +51,33 @@ func (b *poolBook) update(states []contract.PoolState) {
 	}
 }
 
-// reopened clears what was settled or paused of an account.
-func (b *poolBook) reopened(account string) {
+// reopened takes the early end of pauses and exhaustions of an account. What the
+// run has settled is open again only when an operator said so.
+func (b *poolBook) reopened(account string, states []contract.AccountState) {
 	for i := range b.states {
-		if s := &b.states[i]; s.Account == account && s.State != "excluded" {
-			s.State, s.Reason, s.Until = "live", "", nil
+		p := &b.states[i]
+		lifted := func(s contract.AccountState) bool {
+			return s.State == "live" && (s.Model == "" || s.Model == p.Model) && (p.State != "settled" || s.Outcome == "")
+		}
+		if p.Account == account && p.State != "excluded" && slices.ContainsFunc(states, lifted) {
+			p.State, p.Reason, p.Until = "live", "", nil
 		}
 	}
+}
+
+// recomposed is the book of another composition: what is known of pools that
+// are the same in both stays known.
+func (b *poolBook) recomposed(pools []contract.Pool, redefined []string) poolBook {
+	next := newPoolBook(pools)
+	for i, p := range pools {
+		at := slices.IndexFunc(b.pools, func(old contract.Pool) bool { return old.ID == p.ID })
+		if at < 0 || slices.Contains(redefined, p.ID) || b.states[at].State == "excluded" {
+			continue
+		}
+		next.states[i], next.seen[i] = b.states[at], b.seen[at]
+		next.states[i].Max = p.MaxConcurrent
+	}
+	return next
 }
 
 // settled lists the pools that are not offered again in this run.

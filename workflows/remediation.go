@@ -57,6 +57,7 @@ type remediation struct {
 	pools    poolBook
 	usage    contract.UsageView
 	budget   dispatch.Budget
+	probing  int // brokers being asked to try again
 
 	work     *job // the one activity of the main line
 	baseline *job // runs beside the nodes when the plan accepts a red base

@@ -45,7 +45,7 @@ type carriedState struct {
 // mayContinue reports whether this is a good moment to continue as new: the
 // server suggests it, nothing is on its way, every handler is done.
 func (r *remediation) mayContinue(ctx workflow.Context) bool {
-	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() || r.front == nil || r.work != nil || r.baseline != nil {
+	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() || r.front == nil || r.work != nil || r.baseline != nil || r.probing > 0 {
 		return false
 	}
 	for _, d := range r.drives {

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -23,6 +24,9 @@ func (r *remediation) register(ctx workflow.Context) error {
 		{contract.CommandPause, r.orderPause},
 		{contract.CommandResume, r.orderResume},
 		{contract.CommandCancel, r.orderCancel},
+		{contract.CommandPools, r.orderPools},
+		{contract.CommandBudget, r.orderBudget},
+		{contract.CommandReconcile, r.orderReconcile},
 		{contract.CommandGateRetry, r.orderGateRetry},
 		{contract.CommandRecover, r.orderRecover},
 	} {
@@ -121,17 +125,21 @@ func (r *remediation) orderPause(ctx workflow.Context, order contract.Operator) 
 
 // orderResume lifts what an operator may lift.
 func (r *remediation) orderResume(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	var done []string
 	if order.Budget > 0 {
-		r.budget.Cap.Tokens = order.Budget
-		r.event(ctx, "the budget is %d tokens now", order.Budget)
+		limit := r.budget.Cap
+		limit.Tokens = order.Budget
+		done = r.setBudget(ctx, limit)
 	}
 	lifted, _ := r.holds.Resume(order.Now, order.Budget > 0)
-	var done []string
+	if order.Now || slices.Contains(lifted, contract.HoldQuota) {
+		r.probe(ctx, order)
+	}
 	for _, kind := range lifted {
 		done = append(done, fmt.Sprintf("lifted the hold %s", kind))
 		r.lifted(ctx, kind)
 	}
-	if len(lifted) == 0 {
+	if len(done) == 0 {
 		done = append(done, "nothing to lift")
 	}
 	return r.answer(done...)
@@ -146,7 +154,7 @@ func (r *remediation) lifted(ctx workflow.Context, kind contract.HoldKind) {
 		r.pause = nil
 	case contract.HoldQuota:
 		if r.front != nil {
-			r.front.Rearm(contract.StrandQuotaPaused, contract.StrandNoCapablePool, contract.StrandEmptyPool)
+			r.front.Rearm(waitsForPools...)
 		}
 	case contract.HoldBudget:
 		if r.front != nil {
@@ -191,26 +199,6 @@ func (r *remediation) orderRecover(ctx workflow.Context, order contract.Operator
 	r.holds.Lift(run.LiftedByRecover)
 	r.lifted(ctx, contract.HoldRecovery)
 	return r.answer("the run goes on; the truth is checked again before anything starts")
-}
-
-// takePoolState follows a broker's word that something was lifted before its
-// time: what waits for a pool is tried again.
-func (r *remediation) takePoolState(ctx workflow.Context, payload *commonpb.Payload) {
-	grants, err := decode[contract.Grants](payload)
-	if err != nil {
-		workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.SignalPoolState, "error", err)
-		return
-	}
-	r.pools.reopened(grants.Account)
-	r.event(ctx, "account %s was reopened", grants.Account)
-	if r.holds.Lift(run.LiftedByPools) {
-		r.lifted(ctx, contract.HoldQuota)
-		return
-	}
-	if r.front != nil {
-		r.front.Rearm(contract.StrandQuotaPaused, contract.StrandEmptyPool)
-	}
-	r.dirty = true
 }
 
 // orderCancel ends the run; giving the order twice changes nothing.

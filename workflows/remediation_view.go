@@ -19,7 +19,7 @@ func (r *remediation) view() contract.RunView {
 		Status: r.status, Reason: r.reason, Holds: r.holdRows(),
 		Repository: r.in.Repository, Branch: contract.RunBranch(r.in.Run),
 		BaseCommit: r.opened.BaseCommit, HeadCommit: r.opened.Truth, // moved on with every landing
-		Pools: slices.Clone(r.pools.states), Usage: r.usage, Friction: r.friction.Entries(),
+		Pools: slices.Clone(r.pools.states), Usage: r.usage, Budget: r.budgetView(), Friction: r.friction.Entries(),
 		Events: slices.Clone(r.events), StartedAt: r.start,
 		Nodes: map[string]int{"total": 0}, Items: map[string]int{},
 	}

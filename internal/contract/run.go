@@ -89,6 +89,7 @@ type RunView struct {
 	Pools      []PoolState    `json:"pools"`
 	Gate       GateView       `json:"gate"`
 	Usage      UsageView      `json:"usage"`
+	Budget     *BudgetView    `json:"budget,omitempty"` // nil until the run is open
 	Friction   []Friction     `json:"friction,omitempty"`
 	Events     []Event        `json:"events,omitempty"` // the last few, oldest first
 	StartedAt  time.Time      `json:"started_at"`
@@ -112,6 +113,28 @@ type UsageView struct {
 	Uncertain    int64   `json:"uncertain"` // tokens charged without a usable report
 }
 
+// BudgetView is a run's budget in a status.
+type BudgetView struct {
+	Cap       Amount             `json:"cap"`      // 0: no cap
+	Settled   Amount             `json:"settled"`  // told by attempts, or reconciled
+	Reserved  Amount             `json:"reserved"` // leased to drives and not charged yet
+	Uncertain Amount             `json:"uncertain"`
+	Attempts  []UncertainAttempt `json:"attempts,omitempty"` // the first of the uncertain ones
+	More      int                `json:"more,omitempty"`     // uncertain ones beyond those listed
+}
+
+// Amount is an amount of both things that a budget caps.
+type Amount struct {
+	Tokens    int64 `json:"tokens"`
+	USDMicros int64 `json:"usd_micros"` // millionths of a dollar
+}
+
+// UncertainAttempt was charged at its reservation because it told no usable usage.
+type UncertainAttempt struct {
+	Attempt string `json:"attempt"` // NODE/K
+	Amount
+}
+
 // Event is one line of what happened last.
 type Event struct {
 	At   time.Time `json:"at"`
@@ -130,10 +153,13 @@ type Operator struct {
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Finish    bool   `json:"finish,omitempty"` // pause: let running attempts end
-	Now       bool   `json:"now,omitempty"`    // resume: end a quota wait
+	Now       bool   `json:"now,omitempty"`    // resume: end a quota wait; reopen: try the pauses only
 	Budget    int64  `json:"budget,omitempty"` // resume: new token cap
-	How       string `json:"how,omitempty"`    // recover: continue | abandon
-	Pool      string `json:"pool,omitempty"`   // reopen
+	Tokens    *int64 `json:"tokens,omitempty"` // budget: new cap, 0: none; reconcile: what was used
+	USDMicros *int64 `json:"usd_micros,omitempty"`
+	Attempt   string `json:"attempt,omitempty"` // reconcile: NODE/K; empty: all that is uncertain
+	How       string `json:"how,omitempty"`     // recover: continue | abandon
+	Pool      string `json:"pool,omitempty"`    // reopen
 	Model     string `json:"model,omitempty"`
 	Pools     []Pool `json:"pools,omitempty"` // pools: the new composition
 }

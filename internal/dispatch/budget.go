@@ -120,13 +120,7 @@ func (l *BudgetLease) open() Spend {
 
 // Left is what nobody has been promised; nil fields are not capped. It is negative when attempts used more than reserved.
 func (b *Budget) Left() Lease {
-	taken := b.Settled
-	for _, u := range b.Uncertain {
-		taken = taken.plus(u.Spend)
-	}
-	for i := range b.Leases {
-		taken = taken.plus(b.Leases[i].open())
-	}
+	taken := b.Settled.plus(b.Unsure()).plus(b.Reserved())
 	var left Lease
 	if b.Cap.Tokens > 0 {
 		n := b.Cap.Tokens - taken.Tokens
@@ -137,6 +131,24 @@ func (b *Budget) Left() Lease {
 		left.USDMicros = &n
 	}
 	return left
+}
+
+// Unsure is what was charged without knowing.
+func (b *Budget) Unsure() Spend {
+	var sum Spend
+	for _, u := range b.Uncertain {
+		sum = sum.plus(u.Spend)
+	}
+	return sum
+}
+
+// Reserved is what drives may still spend of what they were leased; nothing while no cap makes them ask.
+func (b *Budget) Reserved() Spend {
+	var sum Spend
+	for i := range b.Leases {
+		sum = sum.plus(b.Leases[i].open())
+	}
+	return sum
 }
 
 // Fits reports whether a reservation still fits.

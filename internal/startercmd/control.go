@@ -36,13 +36,17 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "resume RUN",
 		Short:   "Let a paused run go on",
-		Example: "  starter resume tls-2026-11-3fa9c1\n  starter resume tls-2026-11-3fa9c1 --now",
+		Example: "  starter resume tls-2026-11-3fa9c1\n  starter resume tls-2026-11-3fa9c1 --now\n  starter resume tls-2026-11-3fa9c1 --budget 20000000",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("budget") && order.Budget <= 0 {
+				return usage("resume %s: the budget must be a positive number of tokens: `starter budget set` also removes a cap", args[0])
+			}
 			return a.order(cmd.Context(), args[0], contract.CommandResume, order)
 		},
 	}
-	cmd.Flags().BoolVar(&order.Now, "now", false, "end a wait for a provider's quota as well")
+	cmd.Flags().BoolVar(&order.Now, "now", false, "end a wait for a provider's quota as well: one attempt tries each account")
+	cmd.Flags().Int64Var(&order.Budget, "budget", 0, "the run may use this many tokens in all from now on")
 	return cmd
 }
 

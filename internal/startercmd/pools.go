@@ -19,11 +19,11 @@ import (
 func (a *app) poolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pools",
-		Short: "Show and reopen the pools of provider accounts",
+		Short: "Show, reopen and change the pools of runs and their accounts",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.poolsStatusCommand(), a.poolsReopenCommand())
+	cmd.AddCommand(a.poolsStatusCommand(), a.poolsReopenCommand(), a.poolsSetCommand())
 	return cmd
 }
 

@@ -55,15 +55,15 @@ func quoted(pairs []string) []string {
 }
 
 // Read ignores the output: a plain command reports nothing there.
-func (Provider) Read(provider.Request) provider.Reader { return reader{} }
+func (Provider) Read(req provider.Request) provider.Reader { return reader{free: req.Pool.Cost.Free()} }
 
 // Agent is false: a command that exits 0 after a change has done its work.
 func (Provider) Agent() bool { return false }
 
-type reader struct{}
+type reader struct{ free bool }
 
 func (reader) Line(bool, []byte, bool) {}
 
 // Report tells that the command cost nothing we could know of: a pool that is
 // declared free is charged nothing, any other is uncertain.
-func (reader) Report() provider.Report { return provider.Report{Usage: contract.Usage{Known: true}} }
+func (r reader) Report() provider.Report { return provider.Report{Usage: contract.Usage{Known: r.free}} }

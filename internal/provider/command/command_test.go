@@ -38,3 +38,13 @@ func TestBuildWithoutACommandSaysWhatToAdd(t *testing.T) {
 	_, err := command.Provider{}.Build(request(nil))
 	require.ErrorContains(t, err, "pool fixer has no command")
 }
+
+func TestOnlyADeclaredFreeCommandIsKnownToHaveUsedNothing(t *testing.T) {
+	t.Parallel()
+	req := request(&plan.Command{Argv: []string{"fix"}})
+	require.False(t, command.Provider{}.Read(req).Report().Usage.Known)
+	req.Pool.Cost = &contract.Cost{}
+	require.Equal(t, contract.Usage{Known: true}, command.Provider{}.Read(req).Report().Usage)
+	req.Pool.Cost = &contract.Cost{InputMicros: 1}
+	require.False(t, command.Provider{}.Read(req).Report().Usage.Known)
+}

@@ -1,0 +1,87 @@
+package workflows
+
+import (
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"mendflow/internal/contract"
+	"mendflow/internal/dispatch"
+	"mendflow/internal/run"
+)
+
+// orderPools changes the composition while the run goes on: drives take it over
+// at once, and everything that waits for a pool is tried again.
+func (r *remediation) orderPools(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
+	if err := dispatch.CheckComposition(order.Pools); err != nil {
+		r.friction.Add(contract.Friction{
+			Type: contract.FrictionBadMessage, Discriminator: contract.CommandPools, Severity: "warning", Note: oneLine(err.Error()),
+		})
+		return r.answer("nothing changed: " + oneLine(err.Error()))
+	}
+	redefined := dispatch.Redefined(r.pools.pools, order.Pools)
+	r.in.Pools = order.Pools
+	r.pools = r.pools.recomposed(order.Pools, redefined)
+	for _, d := range r.drives {
+		r.order(ctx, d, contract.DriveOrder{Pools: order.Pools})
+	}
+	done := fmt.Sprintf("the run uses %d pools now", len(order.Pools))
+	r.event(ctx, "%s", done)
+	r.dirty = true
+	if r.front == nil {
+		return r.answer(done)
+	}
+	for _, node := range r.front.Disown(redefined) {
+		r.friction.Add(contract.Friction{
+			Type: contract.FrictionCompositionChanged, Discriminator: node, Severity: "info",
+			Note: "the definition of the pool that kept its tree changed: node " + node + " starts fresh",
+		})
+	}
+	if r.holds.Lift(run.LiftedByPools) {
+		r.lifted(ctx, contract.HoldQuota)
+		return r.answer(done, "lifted the hold quota")
+	}
+	r.front.Rearm(waitsForPools...)
+	return r.answer(done)
+}
+
+// waitsForPools are the causes that a change of what pools can do re-arms.
+var waitsForPools = []contract.StrandCause{contract.StrandQuotaPaused, contract.StrandNoCapablePool, contract.StrandEmptyPool}
+
+// takePoolState follows a broker's word that something was lifted before its
+// time: what waits for a pool is tried again.
+func (r *remediation) takePoolState(ctx workflow.Context, payload *commonpb.Payload) {
+	grants, err := decode[contract.Grants](payload)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.SignalPoolState, "error", err)
+		return
+	}
+	r.pools.reopened(grants.Account, grants.States)
+	r.event(ctx, "account %s is tried again", grants.Account)
+	r.dirty = true
+	if r.holds.Lift(run.LiftedByPools) {
+		r.lifted(ctx, contract.HoldQuota)
+		return
+	}
+	if r.front != nil {
+		r.front.Rearm(contract.StrandQuotaPaused, contract.StrandEmptyPool)
+	}
+}
+
+// probe asks the brokers to try what they have paused, with one attempt each:
+// without it an early end of the wait would only be refused again.
+func (r *remediation) probe(ctx workflow.Context, order contract.Operator) {
+	for _, account := range r.pools.accounts() {
+		r.probing++
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			ask := contract.Operator{By: order.By, Reason: order.Reason, Now: true}
+			err := workflow.SignalExternalWorkflow(ctx, contract.BrokerID(account), "", contract.CommandReopen, ask).Get(ctx, nil)
+			if err != nil {
+				workflow.GetLogger(ctx).Warn("probe account", "account", account, "error", err)
+			}
+			r.probing--
+			r.dirty = true
+		})
+	}
+}
