@@ -28,6 +28,15 @@ func measurements() []measurement {
 	return []measurement{
 		{"small", "overhead per node against the yardstick, 1 000 files", smallRepository},
 		{"large", "overhead per node against the yardstick, 20 000 files", largeRepository},
+		{"scale", "time per node of a long run against a short one", scale},
+		{"makespan", "makespan against the ideal, workers of one second", makespan},
+		{"chains", "makespan against the critical path of four chains", chains},
+		{"landing", "merge, object transfer and transaction, 100 000 files against 1 000", landing},
+		{"processes", "git processes per node", processes},
+		{"history", "history per node over all workflows of a run", history},
+		{"cancel", "cancel to worker told", cancelling},
+		{"retry", "worker killed to its node retried", retrying},
+		{"restart", "server killed and restarted to first progress", restarting},
 	}
 }
 

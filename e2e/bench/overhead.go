@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 )
 
@@ -19,11 +18,8 @@ func largeRepository(ctx context.Context, s *stage) ([]row, error) {
 // the whole run, with opening the repository and writing the report.
 func (s *stage) overhead(ctx context.Context, files, nodes int, r row) ([]row, error) {
 	const slots = 4
-	seed := filepath.Join(s.dir, "seed")
-	if err := makeRepository(seed, files); err != nil {
-		return nil, err
-	}
-	if err := s.up(editing(slots)); err != nil {
+	seed, err := s.ready(files, editing(slots))
+	if err != nil {
 		return nil, err
 	}
 	defer s.down()

@@ -43,10 +43,13 @@ func sleeping(slots int, seconds string) pool {
 // up starts server and host; down ends them.
 func (s *stage) up(p pool, env ...string) error {
 	s.pools = filepath.Join(s.dir, "pools.yaml")
+	if err := os.Mkdir(s.marks(), 0o700); err != nil {
+		return err
+	}
 	script := `i=${MENDFLOW_NODE#n}; f=$(printf 'src/d%03d/f%06d.txt' $((i/100)) "$i"); ` + p.script
 	data, err := json.Marshal(map[string]any{"version": 1, "pools": []any{map[string]any{
 		"id": "shell", "provider": "command", "command": []string{"sh", "-c", script}, "max_concurrent": p.slots,
-		"cost": map[string]any{"input": 0, "output": 0},
+		"cost": map[string]any{"input": 0, "output": 0}, "writable": []string{s.marks()},
 	}}})
 	if err != nil {
 		return err
