@@ -43,6 +43,10 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 		l.interrupted()
 		err = nil
 	}
+	if err != nil && l.tree != nil { // the tree has to be salvaged and released: that takes a result that names this host
+		l.failed(err)
+		err = nil
+	}
 	l.end.EndedAt = a.Now().UTC()
 	return l.end, translate(ctx, err)
 }
@@ -136,7 +140,7 @@ func (l *launch) prepare(ctx context.Context) error {
 	if err := writeRecord(l.dir, l.rec); err != nil {
 		return err
 	}
-	if l.in.Kept != nil {
+	if l.rec.Started {
 		return nil
 	}
 	l.heart.step("setup")
@@ -152,6 +156,7 @@ func (l *launch) openTree(ctx context.Context) error {
 		switch {
 		case err == nil:
 			l.tree, l.rec.Base, l.rec.Fence = tree, tree.Base(), fence.OID
+			l.rec.Started = true // a worker was in it: what is there counts, also if this attempt dies at once
 			return nil
 		case !errors.Is(err, gitrepo.ErrNoWorktree) && !errors.Is(err, gitrepo.ErrOutOfPlace):
 			return fmt.Errorf("continue tree of attempt %d: %w", l.in.Kept.Attempt, err)
@@ -330,6 +335,15 @@ func (l *launch) environment() ([]string, error) {
 		"MENDFLOW_PROMPT":   filepath.Join(l.dir, "prompt.md"),
 		"MENDFLOW_RESULT":   l.resultFile(),
 	})
+}
+
+// failed says that this host, not the worker, ended the attempt.
+func (l *launch) failed(err error) {
+	l.end.Outcome, l.end.Cause, l.end.Reason = contract.OutcomeError, contract.CauseHost, oneLine(err.Error())
+	switch typeOf(err) {
+	case contract.ErrorSuperseded, contract.ErrorDiskFull, contract.ErrorWorktreeMissing: // nobody's fault
+		l.end.Outcome, l.end.Cause = contract.OutcomeInterrupted, ""
+	}
 }
 
 // interrupted says that the attempt was stopped and what it leaves.

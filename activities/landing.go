@@ -2,7 +2,9 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"mendflow/internal/contract"
@@ -83,6 +85,18 @@ func (l *lander) run(ctx context.Context) error {
 }
 
 func (l *lander) open(ctx context.Context) error {
+	if err := l.find(ctx); err != nil {
+		return err
+	}
+	if !l.rec.Started {
+		return fmt.Errorf("open worktree: no worker was started in it: %w", gitrepo.ErrNoWorktree)
+	}
+	return nil
+}
+
+// find opens the attempt's tree, with what is recorded of the attempt; an attempt
+// that was killed early has a tree and no record of its own yet.
+func (l *lander) find(ctx context.Context) error {
 	var err error
 	if l.opened, err = l.Host.run(ctx, l.in.Config); err != nil {
 		return err
@@ -90,15 +104,17 @@ func (l *lander) open(ctx context.Context) error {
 	if l.node, l.unit, err = l.opened.node(l.in.Node); err != nil {
 		return err
 	}
+	l.scope = plan.CompileScope(l.node.Write, l.opened.config.FoldCase)
 	l.dir = l.Host.attemptDir(l.in.Run, l.in.Node, l.in.Attempt)
-	if l.rec, err = readRecord(l.dir); err != nil {
+	l.rec, err = readRecord(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		l.rec.Attempt = gitrepo.Attempt{Run: l.in.Run, Node: l.in.Node, Opening: l.in.Opening, Number: l.in.Attempt}
+	} else if err != nil {
 		return err
 	}
-	l.tree, err = l.opened.mirror.OpenWorktree(ctx, l.rec.Attempt)
-	if err != nil {
+	if l.tree, err = l.opened.mirror.OpenWorktree(ctx, l.rec.Attempt); err != nil {
 		return fmt.Errorf("open worktree: %w", err)
 	}
-	l.scope = plan.CompileScope(l.node.Write, l.opened.config.FoldCase)
 	return nil
 }
 

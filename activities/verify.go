@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"mendflow/internal/contract"
@@ -180,15 +181,15 @@ func (a *Landing) ReleaseWorktree(ctx context.Context, in contract.ReleaseInput)
 }
 
 func (a *Landing) release(ctx context.Context, in contract.ReleaseInput) (contract.ReleaseEnd, error) {
-	l := &lander{Landing: a, in: contract.LandInput{NodeInput: in.NodeInput}}
-	err := l.open(ctx)
-	switch {
-	case err != nil && typeOf(err) == contract.ErrorWorktreeMissing:
-		return contract.ReleaseEnd{}, nil //nolint:nilerr // what is gone needs no release
-	case err != nil:
-		return contract.ReleaseEnd{}, err
-	}
 	var end contract.ReleaseEnd
+	l := &lander{Landing: a, in: contract.LandInput{NodeInput: in.NodeInput}}
+	err := l.find(ctx)
+	if errors.Is(err, gitrepo.ErrNoWorktree) { // released already, or never finished: no worker was in it
+		return end, l.opened.mirror.ReleaseAttempt(ctx, l.rec.Attempt, gitrepo.ReleaseOptions{})
+	}
+	if err != nil {
+		return end, err
+	}
 	if !in.Landed {
 		kept, err := l.tree.Salvage(ctx, l.gitScope(), l.opened.config.OpenedAt)
 		if err != nil {
@@ -196,11 +197,13 @@ func (a *Landing) release(ctx context.Context, in contract.ReleaseInput) (contra
 		}
 		end.Salvage = kept.Ref
 		// A zombie of this attempt must not land any more.
-		if err := l.opened.mirror.LiftFence(ctx, gitrepo.Fence{Attempt: l.rec.Attempt, OID: l.rec.Fence}, "released"); err != nil {
-			return end, err
+		if l.rec.Fence != "" {
+			if err := l.opened.mirror.LiftFence(ctx, gitrepo.Fence{Attempt: l.rec.Attempt, OID: l.rec.Fence}, "released"); err != nil {
+				return end, err
+			}
 		}
 	}
-	if in.Keep {
+	if in.Keep && l.rec.Started { // a tree whose setup was cut short is no place to go on in
 		end.Kept = &contract.Kept{Attempt: in.Attempt, Host: a.Host.ID, Pool: in.Pool, Session: l.rec.Session, Step: in.Step}
 		return end, nil
 	}

@@ -198,10 +198,9 @@ func (n *node) timedOut(timeout *temporal.TimeoutError, step string) {
 		r.Reason = fmt.Sprintf("the host stopped answering during the %s", step)
 		var beat contract.Beat
 		if timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&beat) == nil && beat.Host != "" {
+			// The last beat may be older than the tree: the release looks what is there.
 			r.Host = beat.Host
-			if beat.Tree {
-				r.Kept = &contract.Kept{Attempt: n.in.Attempt, Host: beat.Host, Pool: n.in.Pool, Session: beat.Session, Step: beat.Step}
-			}
+			r.Kept = &contract.Kept{Attempt: n.in.Attempt, Host: beat.Host, Pool: n.in.Pool, Session: beat.Session, Step: beat.Step}
 		}
 	case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 		r.Outcome, r.Cause = contract.OutcomeInterrupted, ""
