@@ -153,10 +153,26 @@ func (s *Store) sweepOne(ctx context.Context, g Garbage, when time.Time) error {
 		return s.sweepTree(ctx, g, when)
 	case GarbageMirror:
 		return s.sweepMirror(ctx, g)
-	case GarbageIdle, GarbageTrash, GarbageQuarantine:
+	case GarbageSalvage:
+		return s.sweepSalvage(ctx, g)
+	case GarbageIdle:
+		return s.removeAside(g.Path)
+	case GarbageTrash, GarbageQuarantine:
 		return removeTree(g.Path)
 	}
 	return fmt.Errorf("unknown class %q", g.Class)
+}
+
+// removeAside deletes a folder that a worker may take up at any moment: whoever renames it first has it.
+func (s *Store) removeAside(path string) error {
+	aside, err := os.MkdirTemp(s.path(trashDir), "tree-")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, filepath.Join(aside, "t")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, os.Remove(aside))
+	}
+	return removeTree(aside)
 }
 
 func (s *Store) sweepTree(ctx context.Context, g Garbage, when time.Time) error {

@@ -1,8 +1,10 @@
 package gitrepo
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -69,6 +71,53 @@ func TestGarbageOfClosedRunsIsSalvagedAndSwept(t *testing.T) {
 	require.Empty(t, left)
 	require.NoDirExists(t, b.mirror.dir)
 	newMirror(t, s, b.repo, Options{})
+}
+
+func TestOldSalvageOfClosedRunsIsSweptAndNoOther(t *testing.T) {
+	t.Parallel()
+	b := openRun(t, false, nil)
+	for _, run := range []string{testRun, "run-10"} {
+		a := attempt("n1", 1)
+		a.Run = run
+		w, err := b.mirror.AddWorktree(t.Context(), a, b.base, WorktreeOptions{})
+		require.NoError(t, err)
+		writeFile(t, w.Path(), "src/a.txt", "never landed\n")
+		_, err = w.Salvage(t.Context(), Scope{}, testTime)
+		require.NoError(t, err)
+	}
+	of := func(run string) func(string) bool { return func(name string) bool { return name == run } }
+	items, err := b.store.SalvageGarbage(t.Context(), of(testRun), testTime)
+	require.NoError(t, err)
+	require.Empty(t, items, "it is not older than itself")
+	items, err = b.store.SalvageGarbage(t.Context(), of("run-9"), testTime.Add(time.Hour))
+	require.NoError(t, err)
+	require.Empty(t, items)
+	items, err = b.store.SalvageGarbage(t.Context(), of(testRun), testTime.Add(time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, []Garbage{{Class: GarbageSalvage, Run: testRun, Path: b.mirror.dir, ModTime: items[0].ModTime}}, items)
+	require.True(t, items[0].ModTime.Equal(testTime))
+	left, err := b.store.Sweep(t.Context(), items, testTime)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	refs := plainGit(t, b.mirror.dir, "for-each-ref")
+	require.NotContains(t, refs, "salvage/"+testRun+"/")
+	require.Contains(t, refs, "salvage/run-10/n1/1")
+}
+
+func TestParkedTreeThatIsTakenUpMeanwhileIsNotSwept(t *testing.T) {
+	t.Parallel()
+	b := openRun(t, false, nil)
+	b.landEdit("n1", "src/b.txt", "x\n") // leaves a parked tree
+	items, err := b.store.Garbage(t.Context(), func(string) bool { return false })
+	require.NoError(t, err)
+	require.Equal(t, []string{"idle"}, classes(items))
+	w, err := b.mirror.AddWorktree(t.Context(), attempt("n2", 1), b.base, WorktreeOptions{}) // takes it
+	require.NoError(t, err)
+	left, err := b.store.Sweep(t.Context(), items, testTime)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoError(t, w.AssertInPlace(b.base))
+	require.FileExists(t, filepath.Join(w.Path(), "README.md"))
 }
 
 func TestDroppedRunLosesItsRefsOnly(t *testing.T) {
