@@ -215,10 +215,25 @@ func (c Control) append(run string, e Event, prepare func(*Event, []Event)) erro
 // Eventually waits until a condition holds.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
+	EventuallyNone(t, what, func() []string {
+		if holds() {
+			return nil
+		}
+		return []string{"not so"}
+	})
+}
+
+// EventuallyNone waits until a list is empty.
+func EventuallyNone(t testing.TB, what string, list func() []string) {
+	t.Helper()
 	deadline := time.Now().Add(Guard)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("wait for %s: not so after %v", what, Guard)
+	for {
+		left := list()
+		switch {
+		case len(left) == 0:
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("wait for %s: after %v still %v", what, Guard, left)
 		}
 		time.Sleep(poll)
 	}

@@ -18,7 +18,7 @@ package testkit
 import "time"
 
 // Guard is how long a test waits for anything before it takes it for hung.
-const Guard = 5 * time.Minute
+const Guard = 4 * time.Minute
 
 // poll is the pause between two looks at a condition.
 const poll = 50 * time.Millisecond

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -38,8 +39,25 @@ type Scene struct {
 func CheckInvariants(t testing.TB, s Scene) {
 	t.Helper()
 	rows := s.Client.Nodes(t, s.Run)
-	for _, broken := range s.broken(t, rows) {
-		t.Errorf("invariant of run %s: %s", s.Run, broken)
+	broken := s.broken(t, rows)
+	for _, b := range broken {
+		t.Errorf("invariant of run %s: %s", s.Run, b)
+	}
+	if len(broken) > 0 {
+		s.tell(t, rows)
+	}
+}
+
+// tell shows what the run says about itself and what its workers did.
+func (s Scene) tell(t testing.TB, rows map[string]contract.NodeRow) {
+	t.Helper()
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
+		line, _ := json.Marshal(rows[id]) // plain values
+		t.Logf("%s", line)
+	}
+	for _, e := range s.Control.Events(t, s.Run) {
+		line, _ := json.Marshal(e)
+		t.Logf("%s", line)
 	}
 }
 

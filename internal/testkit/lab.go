@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,7 +104,20 @@ type Case struct {
 	Before Checkout
 }
 
-// NewCase makes a repository for a plan. The run's id must be unique in the lab.
+// RunID is a run id made of the test's name. The process table is one for all
+// labs, so a run's id must be unique in the machine, and short tests run again
+// and again: the id of this process is part of it.
+func RunID(t testing.TB) string {
+	word := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.TrimPrefix(t.Name(), "Test"))
+	return fmt.Sprintf("%s-%d", word[:min(len(word), 50)], os.Getpid())
+}
+
+// NewCase makes a repository for a plan; see [RunID].
 func NewCase(t testing.TB, run string, p Plan) *Case {
 	t.Helper()
 	dir := t.TempDir()
