@@ -48,6 +48,8 @@ func typeOf(err error) string {
 		return contract.ErrorSuperseded
 	case errors.Is(err, gitrepo.ErrNoWorktree), errors.Is(err, gitrepo.ErrOutOfPlace), errors.Is(err, fs.ErrNotExist):
 		return contract.ErrorWorktreeMissing
+	case errors.Is(err, gitrepo.ErrLocked):
+		return contract.ErrorWorktreeBusy
 	case errors.Is(err, gitrepo.ErrDiskFull), errors.Is(err, artifacts.ErrFull):
 		return contract.ErrorDiskFull
 	case errors.Is(err, artifacts.ErrNotFound):

@@ -207,7 +207,7 @@ func (a *Landing) release(ctx context.Context, in contract.ReleaseInput) (contra
 		end.Kept = &contract.Kept{Attempt: in.Attempt, Host: a.Host.ID, Pool: in.Pool, Session: l.rec.Session, Step: in.Step}
 		return end, nil
 	}
-	if err := l.tree.Release(ctx, gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+	if err := l.opened.mirror.ReleaseAttempt(ctx, l.rec.Attempt, gitrepo.ReleaseOptions{Reusable: true}); err != nil {
 		end.Left = "not removed: " + oneLine(err.Error())
 	}
 	return end, nil

@@ -183,7 +183,7 @@ func (n *node) lost(err error, step string) {
 	case errors.As(err, &app) && app.Type() == contract.ErrorBranchMoved:
 		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", oneLine(app.Message())
 		r.Recovery = contract.RecoveryBranchMoved
-	case errors.As(err, &app) && (app.Type() == contract.ErrorDiskFull || app.Type() == contract.ErrorWorktreeMissing):
+	case errors.As(err, &app) && (app.Type() == contract.ErrorDiskFull || app.Type() == contract.ErrorWorktreeMissing || app.Type() == contract.ErrorWorktreeBusy):
 		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", oneLine(app.Message())
 	case errors.As(err, &app):
 		r.Reason = oneLine(app.Message())
