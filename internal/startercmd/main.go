@@ -95,7 +95,7 @@ func (a *app) command() *cobra.Command {
 		a.devCommand, a.setupCommand, a.doctorCommand, a.planCommand, a.startCommand,
 		a.runsCommand, a.watchCommand, a.statusCommand, a.nodesCommand, a.logsCommand, a.reportCommand, a.diffCommand,
 		a.explainCommand, a.pauseCommand, a.resumeCommand, a.cancelCommand, a.gateCommand, a.recoverCommand,
-		a.poolsCommand, a.budgetCommand, a.classifyCommand, a.versionCommand,
+		a.poolsCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.versionCommand,
 	} {
 		root.AddCommand(add())
 	}
