@@ -27,10 +27,25 @@ const (
 // wallProgram stands between a pool and its scripted worker. The worker works;
 // while the wall DIR stands it does not deliver and fails with the words of the
 // wall: for good (text), for some nodes (nodes), or until a window that the
-// first one opened is reset (resets_in), which may turn out wrong (stays).
+// first one opened is reset (resets_in), which may turn out wrong (stays). With
+// counts the workers count how many of them are alive, under a lock.
 const wallProgram = `#!/bin/sh
 wall=$1
 shift
+count() {
+	until mkdir "$wall/lock" 2>/dev/null; do sleep 0.02; done
+	n=$(($(cat "$wall/alive" 2>/dev/null || echo 0) + $1))
+	echo $n >"$wall/alive"
+	[ $n -le "$(cat "$wall/most" 2>/dev/null || echo 0)" ] || echo $n >"$wall/most"
+	rmdir "$wall/lock"
+}
+if [ -f "$wall/counts" ]; then
+	count 1
+	"$@"
+	code=$?
+	count -1
+	exit $code
+fi
 "$@" || exit $?
 [ -f "$wall/text" ] || exit 0
 if [ -f "$wall/nodes" ]; then
@@ -60,7 +75,8 @@ type quotaPool struct {
 	Max     int // 0: 3
 	HostMax int // what the host allows; 0: as Max
 	Rank    int
-	Metered bool // the cost is unknown, not free
+	Metered bool    // the cost is unknown, not free
+	Price   float64 // USD per million tokens
 	Speaks  string
 }
 
@@ -125,7 +141,7 @@ func (l *quotaLab) writePools(t *testing.T, path string, host bool, pools ...quo
 			}
 		}
 		if !p.Metered {
-			pool["cost"] = map[string]any{"input": 0, "output": 0}
+			pool["cost"] = map[string]any{"input": p.Price, "output": p.Price}
 		}
 		list = append(list, pool)
 	}
@@ -220,6 +236,16 @@ func (w wall) hits() int {
 		return 0 // nobody did
 	}
 	return strings.Count(string(data), "\n")
+}
+
+// most is the largest number of workers that were alive at once.
+func (w wall) most(t *testing.T) int {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir, "most"))
+	require.NoError(t, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	require.NoError(t, err)
+	return n
 }
 
 // nodesOf are nodes without dependencies.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ func TestQuotaPools(t *testing.T) {
 		quotaPool{ID: "spent"}, quotaPool{ID: "rich", Rank: 1},
 		quotaPool{ID: "wrong"},
 		quotaPool{ID: "old"}, quotaPool{ID: "new"},
+		quotaPool{ID: "renamed"},
+		quotaPool{ID: "busy", Max: 1}, quotaPool{ID: "added"},
 	)
 	t.Run("the second takes what the first cannot, at once", lab.testSecondPool)
 	t.Run("of two resets the earlier counts", lab.testEarlierReset)
@@ -35,6 +38,8 @@ func TestQuotaPools(t *testing.T) {
 	t.Run("an exhausted pool is settled once and comes back", lab.testCreditExhausted)
 	t.Run("a wrong reset is probed by one worker", lab.testWrongReset)
 	t.Run("a run gets other pools while it waits", lab.testPoolsSet)
+	t.Run("a pool that became another starts its nodes fresh", lab.testPoolRedefined)
+	t.Run("a drive takes the new composition over", lab.testPoolsSetMeanwhile)
 }
 
 func (l *quotaLab) testSecondPool(t *testing.T) {
@@ -275,6 +280,47 @@ func (l *quotaLab) testPoolsSet(t *testing.T) {
 	require.Equal(t, "new", v.Pools[0].ID)
 	usage := l.Client.Report(t, c.Run).Pools
 	require.Len(t, usage, 2, "the report counts what was used of every pool: %+v", usage)
+}
+
+func (l *quotaLab) testPoolRedefined(t *testing.T) {
+	t.Parallel()
+	renamed := l.wall(t, "renamed")
+	renamed.resets(t, saysReset, time.Hour)
+	c := l.start(t, nodesOf("alpha"), "renamed")
+	l.awaitHold(t, c.Run, contract.HoldQuota)
+
+	// The same pool with another model on another account, which has no wall.
+	renamed.opens(t)
+	path := filepath.Join(t.TempDir(), "pools.yaml")
+	l.writePools(t, path, false, quotaPool{ID: "renamed", Account: "renamed-too", Model: "other"})
+	l.Client.OK(t, "pools", "set", c.Run, "--pools", path)
+
+	row := l.requireGreen(t, c)["alpha"]
+	require.Len(t, row.Attempts, 2)
+	require.NotEmpty(t, row.Attempts[0].Salvage)
+	landed := c.Repo.Git(t, "show", contract.TruthRef(c.Run)+":alpha/work.txt")
+	require.NotContains(t, landed, "/alpha/a1/", "the tree of the old definition was continued")
+	require.Len(t, frictionOf(l.status(t, c.Run).Friction, contract.FrictionCompositionChanged), 1)
+	require.Equal(t, "paused", l.account(t, "renamed").States[0].State)
+}
+
+// The composition changes while a drive is at work: what waits for a slot goes
+// to the new pool, what runs on the old one ends there.
+func (l *quotaLab) testPoolsSetMeanwhile(t *testing.T) {
+	t.Parallel()
+	run := testkit.RunID(t)
+	l.Control.Script(t, run, "alpha", "mark {node}/work.txt", "tell alpha", "wait go", "result resolved")
+	p := nodesOf("alpha", "beta", "gamma")
+	c := l.start(t, p, "busy")
+	l.Control.Await(t, run, "alpha")
+	l.Client.OK(t, "pools", "set", run, "--pools", l.runPools(t, "added"))
+	l.Client.Await(t, run, "the others landed", func(v contract.RunView) bool { return v.Nodes["landed"] == 2 })
+	require.NoError(t, l.Control.Tell(run, "go"))
+
+	rows := l.requireGreen(t, c)
+	require.Equal(t, "busy", rows["alpha"].Attempts[0].Pool)
+	require.Len(t, rows["alpha"].Attempts, 1)
+	require.Equal(t, "added", rows["gamma"].Attempts[len(rows["gamma"].Attempts)-1].Pool)
 }
 
 func frictionOf(all []contract.Friction, kind contract.FrictionType) []contract.Friction {
