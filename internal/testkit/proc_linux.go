@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // identify names a running process; Start is empty when it is gone.
@@ -90,3 +91,19 @@ func commandLine(pid int) string {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
 }
+
+// Supervisors lists the process ids of the run's supervisors: programs of ours
+// that watch an attempt, a verification or a gate command.
+func Supervisors(run string) []int {
+	var pids []int
+	for _, line := range Marked(run) {
+		number, command, _ := strings.Cut(line, " ")
+		if pid, err := strconv.Atoi(number); err == nil && strings.Contains(command, " __supervise ") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// KillPID kills a process that may have ended already.
+func KillPID(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
