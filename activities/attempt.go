@@ -94,6 +94,9 @@ func (l *launch) run(ctx context.Context) error {
 	if landed, err := l.alreadyLanded(ctx); err != nil || landed {
 		return err
 	}
+	if err := l.Host.Git.CheckSpace(l.Host.DiskFloor); err != nil {
+		return fmt.Errorf("start attempt on %s: %w", l.Host.ID, err)
+	}
 	if err := l.prepare(ctx); err != nil {
 		if errors.Is(err, errSetup) {
 			return nil

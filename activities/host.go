@@ -39,7 +39,9 @@ type Host struct {
 	Environ func() []string
 	// Confine runs every program of a run in the sandbox.
 	Confine bool
-	Log     *slog.Logger
+	// DiskFloor is the free space in bytes below which no attempt is started; 0: any.
+	DiskFloor uint64
+	Log       *slog.Logger
 	// Hook is called at the named kill points that lie in activities; nil: nothing.
 	Hook func(point string)
 

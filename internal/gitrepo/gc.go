@@ -288,6 +288,23 @@ func (m *Mirror) DropRun(ctx context.Context, run string, truth, salvage bool) e
 	return nil
 }
 
+// DiskFloor is the free space of the state folder in bytes under which nothing new is started, unless
+// the operator says otherwise.
+const DiskFloor = 1 << 30
+
+// CheckSpace returns ErrDiskFull, with figures and the remedy, when fewer bytes than floor are free.
+func (s *Store) CheckSpace(floor uint64) error {
+	free, err := s.DiskFree()
+	if err != nil {
+		return err
+	}
+	if free < floor {
+		return fmt.Errorf("only %d MiB are free in %s, and nothing is started below %d MiB: free some space, or run `starter gc` there: %w",
+			free>>20, s.settings.StateDir, floor>>20, ErrDiskFull)
+	}
+	return nil
+}
+
 // DiskFree is the number of bytes that this process may still write to the state folder.
 func (s *Store) DiskFree() (uint64, error) {
 	var st unix.Statfs_t

@@ -111,6 +111,9 @@ func (a *app) checkState() check {
 	}
 	free := stat.Bavail * uint64(stat.Bsize)
 	detail := fmt.Sprintf("%s, %d GiB free", dir, free>>30)
+	if free < gitrepo.DiskFloor {
+		return check{"state folder", checkError, detail + ": too little to start anything", "free some space, or `starter gc`"}
+	}
 	if free < lowDisk {
 		return check{"state folder", checkWarning, detail, "free some space, or `starter gc`"}
 	}

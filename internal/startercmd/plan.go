@@ -163,6 +163,9 @@ func (a *app) lookUp(ctx context.Context, p *plan.Plan, repo, base string) (*pla
 	if err != nil {
 		return nil, err
 	}
+	if facts.Untracked, err = mirror.UncommittedTargets(ctx, commit, plan.NamedPaths(p)); err != nil {
+		return nil, fmt.Errorf("look for uncommitted files in %s: %w", repo, err)
+	}
 	if len(p.Gate.Commands) == 0 && !p.Gate.Disabled {
 		found, err := gate.Discover(&activities.BaseTree{Context: ctx, Mirror: mirror, Commit: commit})
 		if err != nil {

@@ -27,6 +27,8 @@ type startOptions struct {
 	wait, watch, detach         bool
 	noHold                      bool
 	again, parallel             bool
+	uncommitted                 bool
+	diskFloor                   uint64 // MiB
 }
 
 func (a *app) startCommand() *cobra.Command {
@@ -52,7 +54,10 @@ func (a *app) startCommand() *cobra.Command {
 	flags.BoolVar(&o.noHold, "no-hold", false, "with --wait or --watch: end with exit code 4 when the run is paused")
 	flags.BoolVar(&o.again, "again", false, "start once more although this plan ran on this repository before")
 	flags.BoolVar(&o.parallel, "parallel", false, "although another run of this plan is open")
+	flags.BoolVar(&o.uncommitted, "include-uncommitted", false, "start from the checkout as it is: tracked and untracked files, but none that is ignored, .env* or a key")
+	flags.Uint64Var(&o.diskFloor, "disk-floor", gitrepo.DiskFloor>>20, "start nothing while fewer MiB are free in the state folder")
 	cmd.MarkFlagsMutuallyExclusive("wait", "watch", "detach")
+	cmd.MarkFlagsMutuallyExclusive("base", "include-uncommitted")
 	for _, name := range []string{"repo", "plan", "pools"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
@@ -74,9 +79,19 @@ type started struct {
 }
 
 func (a *app) start(ctx context.Context, o startOptions) error {
+	if err := a.checkSpace(o.diskFloor << 20); err != nil {
+		return err
+	}
+	snap, err := a.snapshot(ctx, &o)
+	if err != nil {
+		return err
+	}
 	p, _, warnings, err := a.readPlan(ctx, o.plan, o.repo, o.base)
 	if err != nil {
 		return err
+	}
+	if snap != nil && p.Base != "" {
+		return usage("start run: the plan names a base, %s, and --include-uncommitted starts from the checkout: leave one of them out", p.Base)
 	}
 	pools, err := a.readPools(o.pools)
 	if err != nil {
@@ -110,6 +125,9 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 		return err
 	}
 	if err := a.storeInputs(ctx, &input, p, pools); err != nil {
+		return err
+	}
+	if err := snap.publish(ctx, input.Run); err != nil {
 		return err
 	}
 	handle, err := a.execute(ctx, c, input, p)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mendflow/internal/config"
+	"mendflow/internal/gitrepo"
 	"mendflow/internal/process"
 )
 
@@ -75,6 +76,7 @@ type options struct {
 	pools      string
 	hostName   string
 	slots      int
+	diskFloor  uint64 // MiB
 	verbose    bool
 }
 
@@ -104,6 +106,7 @@ func newCommand(o *options) *cobra.Command {
 	flags.StringVar(&o.pools, "pools", "", "pools file: the pools that this worker serves")
 	flags.StringVar(&o.hostName, "host-name", "", "identity of this host (default: made once in the state folder)")
 	flags.IntVar(&o.slots, "slots", 0, "attempts at once on this host; 0: as many as its pools allow")
+	flags.Uint64Var(&o.diskFloor, "disk-floor", gitrepo.DiskFloor>>20, "start no attempt while fewer MiB are free in the state folder")
 	flags.BoolVar(&o.verbose, "verbose", false, "log what is done")
 	return cmd
 }

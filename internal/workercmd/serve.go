@@ -144,7 +144,7 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 	}
 	host := &activities.Host{
 		ID: id, StateDir: state, Git: git, Artifacts: store, Providers: providers(),
-		Pools: map[string]contract.Pool{}, Environ: os.Environ, Log: log, Hook: hook,
+		Pools: map[string]contract.Pool{}, Environ: os.Environ, DiskFloor: o.diskFloor << 20, Log: log, Hook: hook,
 	}
 	for _, p := range pools {
 		host.Pools[p.ID] = p
