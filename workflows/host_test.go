@@ -142,22 +142,26 @@ func (h *host) RunWorker(ctx context.Context, in contract.NodeInput) (contract.W
 	h.mu.Lock()
 	h.attempts = append(h.attempts, in)
 	h.mu.Unlock()
-	if err := h.begin(ctx, "RunWorker"); err != nil {
+	began := time.Now()
+	interrupted := contract.WorkerEnd{
+		Host: testHost, Outcome: contract.OutcomeInterrupted, Reason: "stopped during worker", StartedAt: began,
+		Kept: &contract.Kept{Attempt: in.Attempt, Host: testHost, Pool: in.Pool, Step: "worker"},
+	}
+	if err := h.begin(ctx, "RunWorker"); ctx.Err() != nil { // the answer to a cancel is a value
+		return interrupted, nil
+	} else if err != nil {
 		return contract.WorkerEnd{}, err
 	}
 	s := h.script(in)
 	if s.err != nil {
 		return contract.WorkerEnd{}, s.err
 	}
-	s.end.StartedAt = time.Now() // replaced by the test environment's clock in later
+	s.end.StartedAt = began // the test environment's clock replaces it in later
 	if s.takes > 0 && h.later != nil {
 		return s.end, h.later(ctx, s.takes, s.end)
 	}
 	if s.until != nil && !waitBeating(ctx, s.until) {
-		return contract.WorkerEnd{
-			Host: testHost, Outcome: contract.OutcomeInterrupted, Reason: "stopped during worker", StartedAt: s.end.StartedAt,
-			Kept: &contract.Kept{Attempt: in.Attempt, Host: testHost, Pool: in.Pool, Step: "worker"},
-		}, nil
+		return interrupted, nil
 	}
 	return s.end, nil
 }
@@ -182,7 +186,9 @@ func (h *host) LandWork(ctx context.Context, in contract.LandInput) (contract.La
 	h.mu.Lock()
 	h.lands = append(h.lands, in)
 	h.mu.Unlock()
-	if err := h.begin(ctx, "LandWork"); err != nil {
+	if err := h.begin(ctx, "LandWork"); ctx.Err() != nil {
+		return contract.LandEnd{Outcome: contract.OutcomeInterrupted, Reason: "stopped during verify"}, nil
+	} else if err != nil {
 		return contract.LandEnd{}, err
 	}
 	return h.script(in.NodeInput).land, nil

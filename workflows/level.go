@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,10 @@ import (
 // Level is one drive of a dependency level: it decides where the nodes that the
 // run hands it are worked on, asks the brokers for slots and starts attempts.
 // It never continues as new: a drive takes a bounded number of attempts.
-func Level(ctx workflow.Context, in contract.LevelInput) error {
+func Level(root workflow.Context, in contract.LevelInput) error {
+	// A cancel is an order to stop; what must happen then happens in a context that it does not reach.
+	ctx, cancel := workflow.NewDisconnectedContext(root)
+	defer cancel()
 	l := &level{in: in, drive: dispatch.NewDrive(in), brokers: map[string]*outbox[contract.Tickets]{}, attempts: map[string]workflow.CancelFunc{}}
 	l.run = &outbox[contract.DriveReport]{
 		target: contract.RemediationID(in.Run), signal: contract.SignalReport, merge: mergeReports,
@@ -40,7 +42,7 @@ func Level(ctx workflow.Context, in contract.LevelInput) error {
 		return fmt.Errorf("register query: %w", err)
 	}
 	l.lease(in.Lease)
-	return l.loop(ctx)
+	return l.loop(root, ctx)
 }
 
 type level struct {
@@ -53,6 +55,7 @@ type level struct {
 	accounts []string // of brokers, in order of the first message
 	attempts map[string]workflow.CancelFunc
 	running  []string // tickets under way, oldest first
+	leaving  int      // kept trees that are being released
 	ended    []contract.AttemptResult
 	orders   int  // Seq of the last order taken
 	reports  int  // Seq of the last report
@@ -62,10 +65,7 @@ type level struct {
 	dirty    bool
 }
 
-func (l *level) loop(ctx workflow.Context) error {
-	root := ctx
-	ctx, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
+func (l *level) loop(root, ctx workflow.Context) error {
 	for {
 		l.dirty = false
 		l.inbox.drain()
@@ -98,7 +98,7 @@ func (l *level) loop(ctx workflow.Context) error {
 
 // over reports whether the drive has drained and everything was told.
 func (l *level) over() bool {
-	if !l.drive.Drained() || len(l.running) > 0 || len(l.ended) > 0 || l.inbox.pending() || l.dirty {
+	if !l.drive.Drained() || len(l.running) > 0 || l.leaving > 0 || len(l.ended) > 0 || l.inbox.pending() || l.dirty {
 		return false
 	}
 	for _, account := range l.accounts {
@@ -176,14 +176,17 @@ func (l *level) launch(ctx workflow.Context, launch dispatch.Launch) {
 	if launch.Leaves != nil {
 		l.leave(ctx, in, *launch.Leaves)
 	}
+	started := workflow.Now(ctx)
 	child := workflow.ExecuteChildWorkflow(attemptCtx, contract.WorkflowNode, in)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		var result contract.AttemptResult
 		if err := child.Get(ctx, &result); err != nil {
 			result = contract.AttemptResult{
 				Node: in.Node, Opening: in.Opening, Attempt: in.Attempt, Pool: in.Pool,
-				Outcome: contract.OutcomeInterrupted, Reason: oneLine(err.Error()),
-				StartedAt: workflow.Now(ctx), EndedAt: workflow.Now(ctx),
+				Outcome: contract.OutcomeInterrupted, Reason: oneLine(err.Error()), Kept: in.Kept,
+			}
+			if child.GetChildWorkflowExecution().Get(ctx, nil) == nil { // it did start: what it used and left is unknown
+				result.StartedAt, result.EndedAt, result.Kept = started, workflow.Now(ctx), nil
 			}
 		}
 		l.running = slices.DeleteFunc(l.running, func(t string) bool { return t == launch.Ticket })
@@ -195,11 +198,13 @@ func (l *level) launch(ctx workflow.Context, launch dispatch.Launch) {
 // leave salvages and releases the tree of an attempt that is not continued.
 func (l *level) leave(ctx workflow.Context, in contract.NodeInput, kept contract.Kept) {
 	in.Attempt, in.Pool, in.Kept = kept.Attempt, kept.Pool, nil
+	l.leaving++
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		actx := withGitOptions(ctx, kept.Host, 30, fmt.Sprintf("release the kept tree %s a%d", in.Node, kept.Attempt))
 		if err := workflow.ExecuteActivity(actx, landing.ReleaseWorktree, contract.ReleaseInput{NodeInput: in}).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Warn("release kept tree", "node", in.Node, "attempt", kept.Attempt, "error", err)
 		}
+		l.leaving--
 	})
 }
 
@@ -250,17 +255,13 @@ func (l *level) reviveBroker(ctx workflow.Context, account string, message contr
 	box.queue = append([]contract.Tickets{message}, box.queue...)
 }
 
-// reportSize bounds a merged report, far under the limit of a payload.
-const reportSize = 40 << 10
-
 func mergeReports(older, newer contract.DriveReport) (contract.DriveReport, bool) {
 	merged := newer
 	merged.Settled = append(slices.Clone(older.Settled), newer.Settled...)
 	merged.Stranded = append(slices.Clone(older.Stranded), newer.Stranded...)
 	merged.Friction = append(slices.Clone(older.Friction), newer.Friction...)
 	merged.Pools = append(slices.Clone(older.Pools), newer.Pools...)
-	data, err := json.Marshal(merged)
-	return merged, err == nil && len(data) <= reportSize
+	return merged, fits(merged)
 }
 
 // mergeTickets joins messages unless the newer takes something back: it might be what the older asks for.
@@ -269,9 +270,9 @@ func mergeTickets(older, newer contract.Tickets) (contract.Tickets, bool) {
 		return older, false
 	}
 	older.Seq = newer.Seq
-	older.Reserve = append(older.Reserve, newer.Reserve...)
-	older.Settle = append(older.Settle, newer.Settle...)
-	return older, true
+	older.Reserve = append(slices.Clone(older.Reserve), newer.Reserve...)
+	older.Settle = append(slices.Clone(older.Settle), newer.Settle...)
+	return older, fits(older)
 }
 
 // describe shows the drive in the Web UI.

@@ -82,7 +82,7 @@ func (n *node) work(ctx workflow.Context) (contract.WorkerEnd, bool) {
 	err := workflow.ExecuteActivity(withWorkerOptions(ctx, n.in), attempt.RunWorker, n.in).Get(ctx, &end)
 	if err != nil {
 		n.lost(err, "worker")
-		if n.result.Kept != nil {
+		if n.result.Host != "" {
 			n.release(ctx, true, false)
 		}
 		return end, false
@@ -174,8 +174,11 @@ func (n *node) lost(err error, step string) {
 	var timeout *temporal.TimeoutError
 	var app *temporal.ApplicationError
 	switch {
-	case temporal.IsCanceledError(err):
+	case temporal.IsCanceledError(err): // one that had begun answers with a value
 		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", "stopped before the "+step+" began"
+		if step == "worker" {
+			r.Kept, r.StartedAt = n.in.Kept, time.Time{}
+		}
 	case errors.As(err, &timeout):
 		n.timedOut(timeout, step)
 	case errors.As(err, &app) && app.Type() == contract.ErrorSuperseded:

@@ -1,8 +1,19 @@
 package workflows
 
 import (
+	"encoding/json"
+
 	"go.temporal.io/sdk/workflow"
 )
+
+// messageLimit bounds a merged message, far under the 64 KiB of a payload.
+const messageLimit = 40 << 10
+
+// fits reports whether messages may be merged into this one.
+func fits(message any) bool {
+	data, err := json.Marshal(message)
+	return err == nil && len(data) <= messageLimit
+}
 
 // outbox sends signals to one workflow in order, one in flight: signals sent
 // without awaiting the one before arrive out of order, and those sent by the

@@ -15,11 +15,15 @@ import (
 // Remediation is a run: it opens the repository, drives the dependency levels,
 // gates the result and closes with a report.
 func Remediation(ctx workflow.Context, in contract.RemediationInput) (contract.RemediationResult, error) {
-	r := newRemediation(ctx, in)
-	if err := r.register(ctx); err != nil {
+	// A cancel of the workflow is an order like any other; the work itself runs
+	// in a context that it does not reach, so that nothing is left half done.
+	work, stop := workflow.NewDisconnectedContext(ctx)
+	defer stop()
+	r := newRemediation(work, in)
+	if err := r.register(work); err != nil {
 		return contract.RemediationResult{}, err
 	}
-	return r.run(ctx)
+	return r.run(ctx, work)
 }
 
 // stage is how far a run has come; within a stage everything is event-driven.
@@ -72,6 +76,8 @@ type remediation struct {
 	report *contract.ReportEnd
 	start  time.Time
 	closed *time.Time
+
+	restored bool // what the execution before this one carried is in
 }
 
 func newRemediation(ctx workflow.Context, in contract.RemediationInput) *remediation {
@@ -82,19 +88,16 @@ func newRemediation(ctx workflow.Context, in contract.RemediationInput) *remedia
 	}
 }
 
-// run is the main loop: take what arrived, decide, carry out, show, wait.
-func (r *remediation) run(ctx workflow.Context) (contract.RemediationResult, error) {
-	// A cancel of the workflow is an order like any other; the work itself runs
-	// in a context that it does not reach, so that nothing is left half done.
-	root := ctx
-	ctx, stop := workflow.NewDisconnectedContext(ctx)
-	defer stop()
+// run is the main loop: take what arrived, decide, carry out, show, wait. Only
+// root is reached by a cancel of the workflow.
+func (r *remediation) run(root, ctx workflow.Context) (contract.RemediationResult, error) {
+	cancelled := func() bool { return root.Err() != nil && !r.cancel }
 	if err := r.restore(ctx); err != nil {
 		return contract.RemediationResult{}, err
 	}
 	for r.stage != stageDone {
 		r.dirty = false
-		if root.Err() != nil && !r.cancel {
+		if cancelled() {
 			r.orderCancel(ctx, contract.Operator{Reason: "the workflow was cancelled"})
 		}
 		r.inbox.drain()
@@ -106,18 +109,21 @@ func (r *remediation) run(ctx workflow.Context) (contract.RemediationResult, err
 		if r.stage == stageDone || r.dirty {
 			continue
 		}
-		if r.mayContinue(ctx) {
-			if err := r.continueAsNew(ctx); err != nil {
-				return contract.RemediationResult{}, err
-			}
-			continue
+		ready := func() bool { return r.dirty || r.inbox.pending() || cancelled() }
+		renew := r.mayContinue(ctx)
+		if renew {
+			// Nothing is taken in any more: a steady stream of reports must not keep the history growing.
+			ready = func() bool { return r.dirty || cancelled() || r.sent(ctx) }
 		}
 		at, what := r.wake()
 		r.alarm.set(ctx, at, what)
-		if err := wait(ctx, &r.alarm, func() bool {
-			return r.dirty || r.inbox.pending() || root.Err() != nil && !r.cancel
-		}); err != nil {
+		if err := wait(ctx, &r.alarm, ready); err != nil {
 			return contract.RemediationResult{}, err
+		}
+		if renew && !r.dirty && !cancelled() && r.sent(ctx) {
+			if err := r.continueAsNew(ctx, cancelled); err != nil {
+				return contract.RemediationResult{}, err
+			}
 		}
 	}
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
@@ -172,18 +178,21 @@ func (r *remediation) open(ctx workflow.Context) {
 	}
 	if r.opened.Config.URI == "" {
 		r.setStatus(contract.RunStarting)
-		r.launch(ctx, false, func(ctx workflow.Context) error {
+		r.launch(ctx, true, func(ctx workflow.Context) error {
 			in := contract.OpenRunInput{Run: r.in.Run, Repository: r.in.Repository, Base: r.in.Base, Plan: r.in.Plan, PoolsFile: r.in.PoolsFile}
 			return workflow.ExecuteActivity(withRepositoryOptions(ctx, "open "+r.in.Repository), repository.OpenRun, in).Get(ctx, &r.opened)
 		}, func(_ workflow.Context, err error) {
-			if err != nil {
+			if err != nil && !r.stoppedByUs(err) {
 				r.fail(fmt.Errorf("open run: %w", err))
 			}
 		})
 		return
 	}
 	r.setStatus(contract.RunPreparing)
-	r.launch(ctx, false, r.loadUnits, func(ctx workflow.Context, err error) {
+	r.launch(ctx, true, r.loadUnits, func(ctx workflow.Context, err error) {
+		if err != nil && r.stoppedByUs(err) {
+			return
+		}
 		if err != nil {
 			r.fail(fmt.Errorf("load units: %w", err))
 			return

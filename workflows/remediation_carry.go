@@ -3,6 +3,7 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -14,8 +15,12 @@ import (
 // partSize bounds one stored part of a run's state; base64 in a payload adds a third.
 const partSize = 40 << 10
 
-// inlineSize is how much state may travel in the input of the next execution.
-const inlineSize = 40 << 10
+// inlineSize is how much state may travel in the input of the next execution,
+// and messageSize how much of what arrived last; base64 adds a third to both.
+const (
+	inlineSize  = 20 << 10
+	messageSize = 20 << 10
+)
 
 // carriedState is everything that outlives continue-as-new.
 type carriedState struct {
@@ -42,10 +47,15 @@ type carriedState struct {
 	Started  contract.Event         `json:"started"`
 }
 
-// mayContinue reports whether this is a good moment to continue as new: the
-// server suggests it, nothing is on its way, every handler is done.
+// mayContinue reports whether the run should continue as new: the server
+// suggests it and no job is under way.
 func (r *remediation) mayContinue(ctx workflow.Context) bool {
-	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() || r.front == nil || r.work != nil || r.baseline != nil || r.probing > 0 {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.front != nil && r.work == nil && r.baseline == nil
+}
+
+// sent reports whether nothing is on its way: every message was acknowledged, every handler is done.
+func (r *remediation) sent(ctx workflow.Context) bool {
+	if r.probing > 0 {
 		return false
 	}
 	for _, d := range r.drives {
@@ -53,12 +63,13 @@ func (r *remediation) mayContinue(ctx workflow.Context) bool {
 			return false
 		}
 	}
-	return workflow.AllHandlersFinished(ctx) && !r.inbox.pending()
+	return workflow.AllHandlersFinished(ctx)
 }
 
-// continueAsNew returns nil when something arrived while the state was being
-// stored: the loop takes that first and tries again.
-func (r *remediation) continueAsNew(ctx workflow.Context) error {
+// continueAsNew returns nil when the state changed while it was being stored
+// (an update, a cancel): the loop takes that first and tries again. Signals do
+// not change it, they are carried as they arrived.
+func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool) error {
 	state := carriedState{
 		Stage: r.stage, Status: r.status, Verdict: r.verdict, Reason: r.reason, Opened: r.opened, Front: r.front,
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
@@ -76,24 +87,32 @@ func (r *remediation) continueAsNew(ctx workflow.Context) error {
 	} else if next.Carried.Parts, err = r.store(ctx, "carried", data); err != nil {
 		return fmt.Errorf("store carried state: %w", err)
 	}
-	if r.dirty || !r.mayContinue(ctx) {
+	if r.dirty || cancelled() || !r.sent(ctx) {
 		return nil
 	}
+	messages := r.inbox.carry()
+	size := 0
+	for _, m := range messages {
+		size += len(m.Data)
+	}
+	if size > messageSize {
+		r.inbox.deliver(messages)
+		r.dirty = true
+		return nil
+	}
+	next.Carried.Messages = messages
 	return workflow.NewContinueAsNewError(ctx, contract.WorkflowRemediation, next)
 }
 
 // restore reads what the execution before this one carried over.
 func (r *remediation) restore(ctx workflow.Context) error {
 	if r.in.Carried == nil {
+		r.restored = true
 		return nil
 	}
-	data := r.in.Carried.Inline
-	for _, part := range r.in.Carried.Parts {
-		var bytes []byte
-		if err := workflow.ExecuteActivity(withLightOptions(ctx, "load carried state"), artifact.LoadState, part).Get(ctx, &bytes); err != nil {
-			return fmt.Errorf("load carried state: %w", err)
-		}
-		data = append(data, bytes...)
+	data, err := r.load(ctx, r.in.Carried)
+	if err != nil {
+		return fmt.Errorf("load carried state: %w", err)
 	}
 	state := carriedState{Front: dispatch.NewFrontier(nil, dispatch.FrontierOptions{}), Holds: r.holds, Friction: r.friction}
 	if err := json.Unmarshal(data, &state); err != nil {
@@ -108,24 +127,46 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	for _, d := range r.drives {
 		r.connect(d)
 	}
-	r.in.Carried = nil
+	messages := r.in.Carried.Messages
+	r.in.Carried, r.restored = nil, true
+	r.inbox.deliver(messages)
 	return nil
 }
 
-// store puts data into the artifact store in parts that fit into payloads.
+// store puts data into the artifact store in parts that fit into payloads, all at once.
 func (r *remediation) store(ctx workflow.Context, name string, data []byte) ([]contract.Artifact, error) {
-	var parts []contract.Artifact
-	for i := 0; len(data) > 0; i++ {
-		n := min(len(data), partSize)
-		var part contract.Artifact
-		in := contract.StateInput{Run: r.in.Run, Name: fmt.Sprintf("%s-%03d", name, i), Data: data[:n]}
-		if err := workflow.ExecuteActivity(withLightOptions(ctx, "store "+in.Name), artifact.SaveState, in).Get(ctx, &part); err != nil {
+	var saves []workflow.Future
+	for part := range slices.Chunk(data, partSize) {
+		in := contract.StateInput{Run: r.in.Run, Name: fmt.Sprintf("%s-%03d", name, len(saves)), Data: part}
+		saves = append(saves, workflow.ExecuteActivity(withLightOptions(ctx, "store "+in.Name), artifact.SaveState, in))
+	}
+	parts := make([]contract.Artifact, len(saves))
+	for i, save := range saves {
+		if err := save.Get(ctx, &parts[i]); err != nil {
 			return nil, err
 		}
-		parts = append(parts, part)
-		data = data[n:]
 	}
 	return parts, nil
+}
+
+// load brings the carried state together.
+func (r *remediation) load(ctx workflow.Context, carried *contract.Carried) ([]byte, error) {
+	if len(carried.Parts) == 0 {
+		return carried.Inline, nil
+	}
+	var loads []workflow.Future
+	for _, part := range carried.Parts {
+		loads = append(loads, workflow.ExecuteActivity(withLightOptions(ctx, "load carried state"), artifact.LoadState, part))
+	}
+	var data []byte
+	for _, load := range loads {
+		var part []byte
+		if err := load.Get(ctx, &part); err != nil {
+			return nil, err
+		}
+		data = append(data, part...)
+	}
+	return data, nil
 }
 
 // record is what the report is made of.

@@ -39,10 +39,21 @@ func (r *remediation) register(ctx workflow.Context) error {
 				})
 				return
 			}
+			if err := r.refuseClosed(order); err != nil {
+				workflow.GetLogger(ctx).Warn("ignore message", "signal", command.name, "error", err)
+				return
+			}
 			command.obey(ctx, order)
 		})
 		err := workflow.SetUpdateHandlerWithOptions(ctx, command.name,
 			func(ctx workflow.Context, order contract.Operator) (contract.OperatorAnswer, error) {
+				// Right after continue-as-new the state may still be on its way.
+				if err := workflow.Await(ctx, func() bool { return r.restored }); err != nil {
+					return contract.OperatorAnswer{}, err
+				}
+				if err := r.refuseClosed(order); err != nil {
+					return contract.OperatorAnswer{}, err
+				}
 				answer := command.obey(ctx, order)
 				r.dirty = true
 				return answer, nil
@@ -87,7 +98,7 @@ func (r *remediation) registerQueries(ctx workflow.Context) error {
 // refuseClosed rejects orders that come too late, before they are recorded.
 func (r *remediation) refuseClosed(contract.Operator) error {
 	if r.stage == stageClose || r.stage == stageDone {
-		return fmt.Errorf("the run is closing as %s: nothing can be changed any more", r.status)
+		return fmt.Errorf("the run is closing as %s: nothing can be changed any more", r.verdict)
 	}
 	return nil
 }
@@ -207,6 +218,9 @@ func (r *remediation) orderCancel(ctx workflow.Context, order contract.Operator)
 		return r.answer("the run is being cancelled already")
 	}
 	r.cancel = true
+	if r.verdict != "" { // a cancel of the workflow itself while it closes: the verdict stands
+		return r.answer("the run is closing already")
+	}
 	r.reason = order.Reason
 	if r.reason == "" {
 		r.reason = "cancelled by an operator"
@@ -229,22 +243,23 @@ func (r *remediation) obeyHolds(ctx workflow.Context) {
 	switch {
 	case r.cancel:
 		r.stopDrives(ctx, contract.StopCancel)
-		r.stopJob(r.baseline)
 	case r.pause != nil:
 		r.stopDrives(ctx, *r.pause)
-		if r.stage == stageImplement && len(r.drives) > 0 || r.work != nil {
+		if !r.quiet() {
 			r.setStatus(contract.RunPausing)
 		}
 	default:
 		return
 	}
-	if r.work != nil && r.work.interruptible && (r.cancel || *r.pause == contract.StopInterrupt) {
+	if r.cancel || *r.pause == contract.StopInterrupt {
 		r.stopJob(r.work)
+		r.stopJob(r.baseline)
 	}
 }
 
+// stopJob interrupts a job that may be: it is started again when the run goes on.
 func (r *remediation) stopJob(j *job) {
-	if j != nil && !j.done {
+	if j != nil && !j.done && j.interruptible {
 		j.cancel()
 	}
 }

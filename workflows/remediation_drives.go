@@ -26,6 +26,7 @@ type drive struct {
 	Reports int                  `json:"reports"` // Seq of the last report taken
 	Sealed  bool                 `json:"sealed,omitempty"`
 	Stop    contract.StopMode    `json:"stop,omitempty"`
+	Ended   bool                 `json:"ended,omitempty"` // it drained; an order may have crossed its last report
 	Nodes   []contract.Admission `json:"nodes,omitempty"` // admitted, neither settled nor stranded
 	Heard   time.Time            `json:"heard"`
 	Lease   *contract.Lease      `json:"lease,omitempty"` // the last one told
@@ -106,15 +107,9 @@ func (r *remediation) order(ctx workflow.Context, d *drive, o contract.DriveOrde
 	d.box.send(ctx, o)
 }
 
-// mergeLimit bounds the nodes of one message, so that it stays far under 64 KiB.
-const mergeLimit = 16
-
 func mergeOrders(older, newer contract.DriveOrder) (contract.DriveOrder, bool) {
-	if len(older.Nodes)+len(newer.Nodes) > mergeLimit {
-		return older, false
-	}
 	older.Seq = newer.Seq
-	older.Nodes = append(older.Nodes, newer.Nodes...)
+	older.Nodes = append(slices.Clone(older.Nodes), newer.Nodes...)
 	older.Seal = older.Seal || newer.Seal
 	if newer.Stop != "" {
 		older.Stop = newer.Stop
@@ -125,27 +120,39 @@ func mergeOrders(older, newer contract.DriveOrder) (contract.DriveOrder, bool) {
 	if newer.Lease != nil {
 		older.Lease = newer.Lease
 	}
-	return older, true
+	return older, fits(older)
 }
 
-// driveLost takes back the nodes of a drive that is gone without having drained.
+// driveLost takes back the nodes of a drive that is gone without a word about
+// them. A drained one never launched what was sent to it afterwards.
 func (r *remediation) driveLost(ctx workflow.Context, d *drive, why string) {
 	if !slices.Contains(r.drives, d) {
 		return
 	}
 	workflow.GetLogger(ctx).Warn("drive lost", "drive", d.Number, "why", why)
 	r.event(ctx, "drive L%02d %s; %d nodes come back", d.Number, why, len(d.Nodes))
+	skip := lostDriveAttempts
+	if d.Ended {
+		skip = 0
+	}
 	for _, a := range d.Nodes {
 		r.front.Strand(contract.Stranding{
 			Node: a.Node, Opening: a.Opening, Cause: contract.StrandHeld, Reason: "drive " + why,
-			NextAttempt: a.NextAttempt + lostDriveAttempts, Charged: a.Charged, Refused: a.Refused,
+			NextAttempt: a.NextAttempt + skip, Kept: keptIf(d.Ended, a.Kept), Charged: a.Charged, Refused: a.Refused,
 			FirstPool: a.FirstPool, Limited: a.Limited, Tail: a.Tail, Salvage: a.Salvage,
 		}, workflow.Now(ctx))
 	}
-	d.Nodes = nil
 	r.dropDrive(d)
 	r.front.Rearm(contract.StrandHeld)
 	r.dirty = true
+}
+
+// keptIf is the tree of an admission that was never launched.
+func keptIf(untouched bool, kept *contract.Kept) *contract.Kept {
+	if untouched {
+		return kept
+	}
+	return nil
 }
 
 func (r *remediation) dropDrive(d *drive) {
@@ -176,10 +183,15 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 		r.friction.Add(f)
 	}
 	r.pools.update(report.Pools)
-	if report.Drained && report.Orders == d.Orders {
-		r.dropDrive(d)
-	} else {
+	switch {
+	case !report.Drained:
 		r.topUp(ctx, d)
+	case report.Orders < d.Orders: // an order is under way that it has not seen
+		d.Ended = true
+	case len(d.Nodes) > 0:
+		r.driveLost(ctx, d, "ended without a word about some")
+	default:
+		r.dropDrive(d)
 	}
 	r.dirty = true
 }

@@ -22,20 +22,15 @@ const (
 	gatePhase    = "phase"
 )
 
-// checkBaseline runs the gate on the base: first, when the base must be green;
-// beside the nodes, when a red base is accepted.
+// checkBaseline runs the gate on the base first, when the base must be green. A
+// red one holds the run; it is measured again when the hold is lifted.
 func (r *remediation) checkBaseline(ctx workflow.Context) {
-	if r.opened.Gate == 0 || r.base != nil {
-		r.begin(ctx)
-		return
-	}
-	if r.opened.Baseline == string(plan.BaselineAccept) {
-		r.baseline = r.startJob(ctx, false, r.measureBaseline, r.baselineMeasured)
-		r.begin(ctx)
-		return
-	}
 	if r.held() {
 		r.setStatus(contract.RunPaused)
+		return
+	}
+	if r.opened.Gate == 0 || r.base != nil || r.opened.Baseline == string(plan.BaselineAccept) {
+		r.begin(ctx)
 		return
 	}
 	r.setStatus(contract.RunPreparing)
@@ -85,7 +80,7 @@ func (r *remediation) implement(ctx workflow.Context) {
 		r.event(ctx, "%s blocked: %s", b.Node, b.Reason)
 	}
 	if r.held() {
-		if r.outstanding() == 0 && len(r.drives) == 0 {
+		if r.quiet() {
 			r.setStatus(contract.RunPaused)
 		} else if r.pause != nil {
 			r.setStatus(contract.RunPausing)
@@ -93,6 +88,9 @@ func (r *remediation) implement(ctx workflow.Context) {
 		return
 	}
 	r.setStatus(contract.RunImplementing)
+	if r.opened.Gate > 0 && r.base == nil && r.baseline == nil { // beside the nodes, when a red base is accepted
+		r.baseline = r.startJob(ctx, true, r.measureBaseline, r.baselineMeasured)
+	}
 	r.front.Rearm(contract.StrandHeld) // no hold is left that could hold them
 	r.admit(ctx)
 	r.seal(ctx)

@@ -24,9 +24,9 @@ import (
 // world runs a whole run with its drives, attempts and brokers in the SDK's test
 // environment, where hours pass in moments. Every workflow is the real one.
 type world struct {
-	env  *testsuite.TestWorkflowEnvironment
-	host *host
-	in   contract.RemediationInput
+	env    *testsuite.TestWorkflowEnvironment
+	host   *host
+	in     contract.RemediationInput
 	began  time.Time
 	result contract.RemediationResult
 }

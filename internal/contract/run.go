@@ -22,8 +22,16 @@ type RemediationInput struct {
 
 // Carried is what a run takes through continue-as-new: inline when small, else by reference.
 type Carried struct {
-	Inline []byte     `json:"inline,omitempty"`
-	Parts  []Artifact `json:"parts,omitempty"`
+	Inline   []byte           `json:"inline,omitempty"`
+	Parts    []Artifact       `json:"parts,omitempty"`
+	Messages []CarriedMessage `json:"messages,omitempty"` // arrived and not yet taken, oldest first per signal
+}
+
+// CarriedMessage is a signal as it arrived.
+type CarriedMessage struct {
+	Signal   string            `json:"signal"`
+	Metadata map[string][]byte `json:"metadata,omitempty"`
+	Data     []byte            `json:"data,omitempty"`
 }
 
 // RemediationResult is how a run closed.

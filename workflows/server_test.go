@@ -1,0 +1,424 @@
+package workflows
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/worker"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"mendflow/activities"
+	"mendflow/internal/contract"
+	"mendflow/internal/testkit"
+)
+
+// The tests against the real server share one server and one worker process of
+// the real workflows. Nothing is cached between workflow tasks, so that every
+// task replays its workflow from the start: what is not deterministic shows.
+
+func TestMain(m *testing.M) {
+	worker.SetStickyWorkflowCacheSize(0)
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil { // they wait for a server, not for processors
+		panic(err)
+	}
+	code := m.Run()
+	if theFarm != nil {
+		theFarm.close()
+	}
+	os.Exit(code)
+}
+
+var (
+	theFarm  *farm
+	openFarm = sync.OnceValues(newFarm)
+)
+
+// farm is the server with workers on every queue; activities go to the host of their run.
+type farm struct {
+	server  *testkit.Server
+	client  client.Client
+	dir     string
+	workers []worker.Worker
+
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+func newFarm() (*farm, error) {
+	dir, err := os.MkdirTemp("", "mendflow-workflows-")
+	if err != nil {
+		return nil, err
+	}
+	f := &farm{dir: dir, hosts: map[string]*host{}}
+	if f.server, err = testkit.StartServer(dir, false); err != nil {
+		return nil, err
+	}
+	theFarm = f
+	if f.client, err = client.Dial(client.Options{HostPort: f.server.Address, Logger: quietLogger{}}); err != nil {
+		return nil, err
+	}
+	queues := []string{contract.QueueMain, contract.HostQueue(testHost), contract.PoolQueue("main"), contract.PoolQueue("other")}
+	for _, queue := range queues {
+		w := worker.New(f.client, queue, worker.Options{
+			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second,
+			DisableWorkflowWorker: queue != contract.QueueMain, DeadlockDetectionTimeout: hang,
+		})
+		if queue == contract.QueueMain {
+			Register(w)
+			w.RegisterActivity(&activities.Service{Server: f.client})
+		}
+		f.register(w)
+		if err := w.Start(); err != nil {
+			return nil, err
+		}
+		f.workers = append(f.workers, w)
+	}
+	return f, nil
+}
+
+func (f *farm) close() {
+	for _, w := range f.workers {
+		w.Stop()
+	}
+	if f.client != nil {
+		f.client.Close()
+	}
+	f.server.Kill()
+	_ = os.RemoveAll(f.dir)
+}
+
+func (f *farm) of(run string) *host {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hosts[run]
+}
+
+// byURI finds the host of an artifact, whose key begins with runs/RUN/.
+func (f *farm) byURI(uri string) *host { return f.of(strings.Split(uri, "/")[1]) }
+
+func (f *farm) register(w worker.Worker) {
+	for name, code := range map[string]any{
+		"OpenRun": func(ctx context.Context, in contract.OpenRunInput) (contract.OpenRunResult, error) {
+			return f.of(in.Run).OpenRun(ctx, in)
+		},
+		"LoadUnits": func(ctx context.Context, in contract.LoadUnitsInput) (contract.LoadUnitsResult, error) {
+			return f.byURI(in.Config.URI).LoadUnits(ctx, in)
+		},
+		"RunWorker": func(ctx context.Context, in contract.NodeInput) (contract.WorkerEnd, error) {
+			return f.of(in.Run).RunWorker(ctx, in)
+		},
+		"LandWork": func(ctx context.Context, in contract.LandInput) (contract.LandEnd, error) {
+			return f.of(in.Run).LandWork(ctx, in)
+		},
+		"ReleaseWorktree": func(ctx context.Context, in contract.ReleaseInput) (contract.ReleaseEnd, error) {
+			return f.of(in.Run).ReleaseWorktree(ctx, in)
+		},
+		"RunGate": func(ctx context.Context, in contract.GateInput) (contract.GateEnd, error) {
+			return f.of(in.Run).RunGate(ctx, in)
+		},
+		"SaveState": func(ctx context.Context, in contract.StateInput) (contract.Artifact, error) {
+			return f.of(in.Run).SaveState(ctx, in)
+		},
+		"LoadState": func(ctx context.Context, part contract.Artifact) ([]byte, error) {
+			return f.byURI(part.URI).LoadState(ctx, part)
+		},
+		"WriteReport": func(ctx context.Context, in contract.ReportInput) (contract.ReportEnd, error) {
+			return f.of(in.Run).WriteReport(ctx, in)
+		},
+	} {
+		w.RegisterActivityWithOptions(code, activity.RegisterOptions{Name: name})
+	}
+}
+
+// lab is one run on the farm.
+type lab struct {
+	*farm
+	t    *testing.T
+	host *host
+	in   contract.RemediationInput
+	id   string
+}
+
+// newLab prepares a run on the real server; begin starts it.
+func newLab(t *testing.T, h *host, pools ...contract.Pool) *lab {
+	t.Helper()
+	f, err := openFarm()
+	require.NoError(t, err)
+	l := &lab{farm: f, t: t, host: h, in: testInput(pools...)}
+	l.in.Run = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	l.id = contract.RemediationID(l.in.Run)
+	for i := range l.in.Pools { // accounts are shared on a server: every run has its own
+		l.in.Pools[i].Account = l.in.Run + "-" + l.in.Pools[i].ID
+	}
+	h.opened.Config.URI = "runs/" + l.in.Run + "/config.json"
+	f.mu.Lock()
+	f.hosts[l.in.Run] = h
+	f.mu.Unlock()
+	return l
+}
+
+func (l *lab) begin() *lab {
+	l.t.Helper()
+	_, err := l.client.ExecuteWorkflow(l.t.Context(), client.StartWorkflowOptions{ID: l.id, TaskQueue: contract.QueueMain}, contract.WorkflowRemediation, l.in)
+	require.NoError(l.t, err)
+	l.t.Cleanup(func() { // a failed test leaves nothing that runs on
+		_ = l.client.TerminateWorkflow(context.Background(), l.id, "", "test over")
+	})
+	return l
+}
+
+// wait waits for the end of the run and checks every history of it.
+func (l *lab) wait() contract.RemediationResult {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), testkit.Guard)
+	defer cancel()
+	var result contract.RemediationResult
+	require.NoError(l.t, l.client.GetWorkflow(ctx, l.id, "").Get(ctx, &result))
+	l.checkHistories()
+	return result
+}
+
+func (l *lab) signal(name string, payload any) {
+	l.t.Helper()
+	require.NoError(l.t, l.client.SignalWorkflow(l.t.Context(), l.id, "", name, payload))
+}
+
+// raw sends a signal whose payload is exactly this.
+func (l *lab) raw(name, encoding, data string) {
+	l.t.Helper()
+	payload := &commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)}
+	l.signal(name, converter.NewRawValue(payload))
+}
+
+// update gives an operator's order and returns the answer.
+func (l *lab) update(name string, order contract.Operator) (contract.OperatorAnswer, error) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), testkit.Guard)
+	defer cancel()
+	handle, err := l.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: l.id, UpdateName: name, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{order},
+	})
+	var answer contract.OperatorAnswer
+	if err == nil {
+		err = handle.Get(ctx, &answer)
+	}
+	return answer, err
+}
+
+func (l *lab) ordered(name string, order contract.Operator) contract.OperatorAnswer {
+	l.t.Helper()
+	answer, err := l.update(name, order)
+	require.NoError(l.t, err)
+	return answer
+}
+
+func (l *lab) view() contract.RunView {
+	l.t.Helper()
+	answer, err := l.client.QueryWorkflow(l.t.Context(), l.id, "", contract.QueryStatus)
+	require.NoError(l.t, err)
+	var v contract.RunView
+	require.NoError(l.t, answer.Get(&v))
+	return v
+}
+
+func (l *lab) until(what string, holds func(contract.RunView) bool) contract.RunView {
+	l.t.Helper()
+	var v contract.RunView
+	testkit.Eventually(l.t, what, func() bool {
+		v = l.view()
+		return holds(v)
+	})
+	return v
+}
+
+func (l *lab) untilStatus(status contract.RunStatus) contract.RunView {
+	l.t.Helper()
+	return l.until("status "+string(status), func(v contract.RunView) bool { return v.Status == status })
+}
+
+// history reads the events of an execution; the latest run without a run id.
+func (l *lab) history(id, runID string) *historypb.History {
+	l.t.Helper()
+	var h historypb.History
+	events := l.client.GetWorkflowHistory(l.t.Context(), id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(l.t, err)
+		h.Events = append(h.Events, event)
+	}
+	return &h
+}
+
+// execution is one workflow of a run.
+type execution struct{ id, runID string }
+
+// executions lists every workflow of the run that was ever started, by following histories.
+func (l *lab) executions() []execution {
+	l.t.Helper()
+	var all []execution
+	var follow func(id, runID string)
+	follow = func(id, runID string) {
+		all = append(all, execution{id, runID})
+		for _, e := range l.history(id, runID).Events {
+			if child := e.GetChildWorkflowExecutionStartedEventAttributes(); child != nil {
+				follow(child.WorkflowExecution.WorkflowId, child.WorkflowExecution.RunId)
+			}
+			if next := e.GetWorkflowExecutionContinuedAsNewEventAttributes(); next != nil {
+				follow(id, next.NewExecutionRunId)
+			}
+		}
+	}
+	follow(l.id, l.firstRun())
+	return all
+}
+
+// firstRun is the first execution of the run's chain.
+func (l *lab) firstRun() string {
+	l.t.Helper()
+	described, err := l.client.DescribeWorkflowExecution(l.t.Context(), l.id, "")
+	require.NoError(l.t, err)
+	return described.GetWorkflowExecutionInfo().GetFirstRunId()
+}
+
+// payloadLimit is the rule of the design for everything of ours.
+const payloadLimit = 64 << 10
+
+// checkHistories makes sure that no workflow task failed (a panic, or code that
+// is not deterministic) and that every payload of ours is small.
+func (l *lab) checkHistories() {
+	l.t.Helper()
+	executions := l.executions()
+	if l.host.count("LoadUnits") > 0 { // brokers are started before
+		for _, account := range l.accounts() {
+			executions = append(executions, execution{contract.BrokerID(account), ""})
+		}
+	}
+	for _, x := range executions {
+		for _, e := range l.history(x.id, x.runID).Events {
+			if failed := e.GetWorkflowTaskFailedEventAttributes(); failed != nil &&
+				failed.Cause != enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND {
+				l.t.Errorf("%s: workflow task failed: %v %v", x.id, failed.Cause, failed.Failure)
+			}
+			if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == foreignSignal {
+				continue
+			}
+			if size := largestPayload(e.ProtoReflect()); size > payloadLimit {
+				l.t.Errorf("%s: event %d %s has a payload of %d bytes", x.id, e.EventId, e.EventType, size)
+			}
+		}
+	}
+}
+
+// foreignSignal is one that tests send only to make a history long.
+const foreignSignal = "ballast"
+
+func (l *lab) accounts() []string {
+	book := newPoolBook(l.in.Pools)
+	return book.accounts()
+}
+
+// largestPayload finds the largest payload anywhere in a message.
+func largestPayload(m protoreflect.Message) int {
+	if p, ok := m.Interface().(*commonpb.Payload); ok {
+		return proto.Size(p)
+	}
+	most := 0
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap() && fd.MapValue().Kind() == protoreflect.MessageKind:
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				most = max(most, largestPayload(v.Message()))
+				return true
+			})
+		case fd.IsList() && fd.Kind() == protoreflect.MessageKind:
+			for i := range v.List().Len() {
+				most = max(most, largestPayload(v.List().Get(i).Message()))
+			}
+		case !fd.IsMap() && !fd.IsList() && fd.Kind() == protoreflect.MessageKind:
+			most = max(most, largestPayload(v.Message()))
+		}
+		return true
+	})
+	return most
+}
+
+// hold makes the host's activities of a name wait until release; entered is
+// closed when the first has begun. A cancelled activity does not wait.
+func (h *host) hold(name string) (entered <-chan struct{}, release func()) {
+	in, out := make(chan struct{}), make(chan struct{})
+	var once, open sync.Once
+	previous := h.hook
+	h.hook = func(ctx context.Context, began string) error {
+		if previous != nil {
+			if err := previous(ctx, began); err != nil {
+				return err
+			}
+		}
+		if began != name {
+			return nil
+		}
+		once.Do(func() { close(in) })
+		if !waitBeating(ctx, out) {
+			return ctx.Err()
+		}
+		return nil
+	}
+	return in, func() { open.Do(func() { close(out) }) }
+}
+
+func awaitClosed(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(testkit.Guard):
+		t.Fatalf("wait for %s: it did not come", what)
+	}
+}
+
+// testdata is a path below testdata.
+func testdata(parts ...string) string {
+	return filepath.Join(append([]string{"testdata"}, parts...)...)
+}
+
+func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }
+
+// holdGate makes gates of a purpose wait; entered is closed when the first begins.
+func holdGate(purpose string, entered, release chan struct{}) func(context.Context, contract.GateInput) (contract.GateEnd, error) {
+	var once sync.Once
+	return func(ctx context.Context, in contract.GateInput) (contract.GateEnd, error) {
+		if in.Purpose == purpose {
+			once.Do(func() { close(entered) })
+			if !waitBeating(ctx, release) {
+				return contract.GateEnd{}, ctx.Err()
+			}
+		}
+		return contract.GateEnd{Kind: "executed", Verdict: "green", Commit: "truth"}, nil
+	}
+}
+
+// signalled counts the signals of a name that the run's history has.
+func (l *lab) signalled(name string) int {
+	n := 0
+	for _, e := range l.history(l.id, "").Events {
+		if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == name {
+			n++
+		}
+	}
+	return n
+}
