@@ -36,7 +36,7 @@ type Store struct {
 
 // Open opens the store at a URL: file:///absolute/folder, made if it is missing,
 // or mem:// for a new and empty store in memory.
-func Open(ctx context.Context, where string) (*Store, error) {
+func Open(_ context.Context, where string) (*Store, error) {
 	u, err := url.Parse(where)
 	if err != nil {
 		return nil, fmt.Errorf("open artifact store: %w", err)

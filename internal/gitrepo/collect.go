@@ -252,7 +252,7 @@ func (c *collector) addUntracked(path string) error {
 func (c *collector) appendNew(path string, forced bool) error {
 	info, err := c.root.Lstat(path)
 	if err != nil || info.IsDir() || !plainFile(info) {
-		return nil // it went away, or git cannot hold it
+		return nil //nolint:nilerr // it went away, or git cannot hold it
 	}
 	ch := Change{Path: path, Kind: Added, oldMode: modeNone, Forced: forced}
 	if info.Mode()&fs.ModeSymlink != 0 {

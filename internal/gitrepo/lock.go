@@ -29,14 +29,6 @@ func (o owner) String() string {
 	return fmt.Sprintf("host=%s boot=%s pid=%d started=%s", url.QueryEscape(o.Host), o.Boot, o.PID, o.Started)
 }
 
-// gone says that the owner is proven dead: same host, and another boot or no such process.
-func (o owner) gone(host string) bool {
-	if o.Host != host {
-		return false
-	}
-	return o.Boot != bootID() || processStart(o.PID) != o.Started
-}
-
 func bootID() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

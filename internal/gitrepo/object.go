@@ -69,7 +69,7 @@ func writeObject(gitDir string, format objectFormat, kind string, body []byte) (
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
 	fmt.Fprintf(z, "%s %d\x00", kind, len(body))
-	z.Write(body)
+	_, _ = z.Write(body) // into memory; Close reports what went wrong
 	if err := z.Close(); err != nil {
 		return "", fmt.Errorf("write %s: %w", kind, err)
 	}

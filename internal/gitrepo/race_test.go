@@ -266,8 +266,8 @@ func TestLostAcknowledgementIsLookedUpAlthoughTheCallerWentAway(t *testing.T) {
 func TestCancelDuringTheTransactionStillGetsItsAnswer(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, url bool) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		var ctx context.Context
+		cancel := context.CancelFunc(func() {})
 		b := openRun(t, url, func(s *Settings) {
 			s.Hook = func(point string) {
 				if point == PointObjectsSent {

@@ -118,7 +118,7 @@ func removeTree(path string) error {
 	if os.RemoveAll(path) == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(p, 0o700) // the second try tells whether it helped
 		}

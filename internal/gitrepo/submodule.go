@@ -146,10 +146,10 @@ func (w *Worktree) initSubmodule(ctx context.Context, sm submodule) error {
 		return nil
 	}
 	reference := w.moduleStore(sm)
-	source := sm.URL
+	source := w.submoduleURL(sm.URL)
 	if reference != "" && w.moduleHas(ctx, reference, sm.OID) {
 		source, reference = reference, ""
-	} else if source = w.submoduleURL(sm.URL); source == "" {
+	} else if source == "" {
 		return fmt.Errorf("clone submodule %s: no usable url", sm.Path)
 	}
 	if err := removeTree(target); err != nil {
