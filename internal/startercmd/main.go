@@ -79,7 +79,11 @@ func (a *app) command() *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			// Cobra itself looks at these after this hook: what they find is a usage fault too.
+			if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+				return err
+			}
 			a.ran = true
 			return refuseInsideAttempt()
 		},
