@@ -68,7 +68,8 @@ type app struct {
 	artifacts  string
 	json       bool
 	verbose    bool
-	ran        bool // a command's own code began: what fails now is no usage fault
+	snap       *snapshot // what `start --include-uncommitted` starts from
+	ran        bool      // a command's own code began: what fails now is no usage fault
 }
 
 func (a *app) command() *cobra.Command {

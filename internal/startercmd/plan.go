@@ -180,6 +180,9 @@ func (a *app) lookUp(ctx context.Context, p *plan.Plan, repo, base string) (*pla
 
 // baseOf opens the repository's mirror in the starter's own state and resolves the base.
 func (a *app) baseOf(ctx context.Context, p *plan.Plan, repo, base string) (*gitrepo.Mirror, string, error) {
+	if a.snap != nil { // it is not in the repository yet
+		return a.snap.mirror, a.snap.commit, nil
+	}
 	hub, err := gitrepo.ResolveHub(ctx, repo)
 	if err != nil {
 		return nil, "", usage("open repository %s: %w", repo, err)

@@ -31,33 +31,34 @@ type snapshot struct {
 	commit string
 }
 
-// snapshot takes the checkout as the base when the options ask for it, and says
-// what is in it; nil otherwise.
-func (a *app) snapshot(ctx context.Context, o *startOptions) (*snapshot, error) {
+// takeSnapshot takes the checkout as the base when the options ask for it, and
+// says what is in it.
+func (a *app) takeSnapshot(ctx context.Context, o *startOptions) error {
 	if !o.uncommitted {
-		return nil, nil
+		return nil
 	}
 	hub, err := gitrepo.ResolveHub(ctx, o.repo)
 	if err != nil {
-		return nil, usage("open repository %s: %w", o.repo, err)
+		return usage("open repository %s: %w", o.repo, err)
 	}
 	if hub.Path == "" || hub.Bare {
-		return nil, usage("start run: %s has no checkout: leave --include-uncommitted out", o.repo)
+		return usage("start run: %s has no checkout: leave --include-uncommitted out", o.repo)
 	}
 	mirror, err := a.openMirror(ctx, hub)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	taken, err := mirror.Snapshot(ctx, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("take the uncommitted state: %w", err)
+		return fmt.Errorf("take the uncommitted state: %w", err)
 	}
 	fmt.Fprintf(a.Err, "starter: starting from %d uncommitted files\n", len(taken.Paths))
 	for _, path := range taken.Excluded {
 		fmt.Fprintf(a.Err, "starter: left out, it may hold secrets: %q\n", path)
 	}
+	a.snap = &snapshot{mirror: mirror, commit: taken.Commit}
 	o.base = taken.Commit
-	return &snapshot{mirror: mirror, commit: taken.Commit}, nil
+	return nil
 }
 
 // publish brings the snapshot to the repository, where the run's truth holds it.

@@ -82,15 +82,14 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 	if err := a.checkSpace(o.diskFloor << 20); err != nil {
 		return err
 	}
-	snap, err := a.snapshot(ctx, &o)
-	if err != nil {
+	if err := a.takeSnapshot(ctx, &o); err != nil {
 		return err
 	}
 	p, _, warnings, err := a.readPlan(ctx, o.plan, o.repo, o.base)
 	if err != nil {
 		return err
 	}
-	if snap != nil && p.Base != "" {
+	if a.snap != nil && p.Base != "" {
 		return usage("start run: the plan names a base, %s, and --include-uncommitted starts from the checkout: leave one of them out", p.Base)
 	}
 	pools, err := a.readPools(o.pools)
@@ -127,7 +126,7 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 	if err := a.storeInputs(ctx, &input, p, pools); err != nil {
 		return err
 	}
-	if err := snap.publish(ctx, input.Run); err != nil {
+	if err := a.snap.publish(ctx, input.Run); err != nil {
 		return err
 	}
 	handle, err := a.execute(ctx, c, input, p)
