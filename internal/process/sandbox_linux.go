@@ -126,7 +126,7 @@ func startConfined(o order, attr *syscall.ProcAttr) (pid int, err error) {
 	defer reports.close()
 
 	inner := *attr
-	inner.Env = nil
+	inner.Env = frugal
 	inner.Files = append(append([]uintptr{}, attr.Files...), orders.r.Fd(), reports.w.Fd())
 	pid, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], confineArg}, &inner)
 	if err != nil {

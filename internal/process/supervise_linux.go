@@ -64,6 +64,10 @@ func start(spec *Spec, path string, files stdio) (child, error) {
 	return startSupervised(spec, path, files)
 }
 
+// frugal keeps the Go runtime of a supervisor small: it lives for one program
+// and needs neither a collection while it starts nor a thread per core.
+var frugal = []string{"GOGC=off", "GOMEMLIMIT=32MiB", "GOMAXPROCS=1"}
+
 // supervisedChild is a program that runs under a supervisor.
 type supervisedChild struct {
 	mark    string
@@ -97,7 +101,7 @@ func startSupervised(spec *Spec, path string, files stdio) (child, error) {
 	// The link names this very binary, also after it was replaced on disk.
 	c.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{os.Args[0], superviseArg, spec.Mark}, Dir: "/",
-		Env:   []string{MarkVariable + "=" + spec.Mark},
+		Env:   append([]string{MarkVariable + "=" + spec.Mark}, frugal...),
 		Stdin: files.in, Stdout: files.out, Stderr: files.err, ExtraFiles: []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM},
 	}

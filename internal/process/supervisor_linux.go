@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -58,6 +60,7 @@ type supervisor struct {
 
 	exited  chan syscall.WaitStatus
 	nobody  chan struct{} // closed when there are no children left
+	alone   atomic.Bool   // the program left nothing behind; set before its exit is told
 	status  syscall.WaitStatus
 	over    bool          // the program has ended
 	termed  map[proc]bool // who got TERM
@@ -166,14 +169,45 @@ func (s *supervisor) reap() {
 		}
 		if pid == s.program && !s.stopping.Load() {
 			// While the program is not reaped its group's number is its own.
-			s.outlived()
+			if !onlyChild(pid) {
+				s.outlived()
+			}
 			_ = unix.Kill(-pid, unix.SIGKILL)
 		}
 		var status syscall.WaitStatus
 		if _, err := syscall.Wait4(pid, &status, 0, nil); err == nil && pid == s.program {
+			s.alone.Store(childless())
 			s.exited <- status
 		}
 	}
+}
+
+// childless reports that this process has no children. A subreaper without
+// children has no descendants either.
+func childless() bool {
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return errors.Is(err, unix.ECHILD)
+}
+
+// onlyChild reports that this process has no child but one. It spares reading
+// all of /proc; where the kernel does not list children the answer is no.
+func onlyChild(pid int) bool {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false
+	}
+	for _, task := range tasks {
+		list, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		if err != nil {
+			return false // also a thread that ended meanwhile, whose children moved on
+		}
+		for _, child := range strings.Fields(string(list)) {
+			if child != strconv.Itoa(pid) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // endedChild waits for a child to end and leaves it unreaped.
@@ -262,6 +296,7 @@ func (s *supervisor) terminate() {
 // the time that is due, or it was left behind and gets none.
 func (s *supervisor) afterExit() {
 	switch {
+	case s.alone.Load(): // nobody is left to look for, which would read all of /proc
 	case !s.stopping.Load():
 		s.latest = unix.SIGKILL
 		s.kill()
