@@ -10,38 +10,42 @@ import (
 	"mendflow/internal/contract"
 )
 
-// beatEvery is short against the heartbeat timeout of the workflows, so that a
-// cancel is told within a second and a busy machine is not taken for a dead one.
-const beatEvery = time.Second
+// BeatEvery is short against the heartbeat timeout of the workflows, so that a
+// busy machine is not taken for a dead one, and so short that a cancel, which
+// comes back with a beat, is told well within a second. A worker's throttle of
+// heartbeats must not be longer.
+const BeatEvery = 500 * time.Millisecond
 
 // heart beats for a long activity from its own goroutine, so that no step of
 // the activity can silence it.
 type heart struct {
 	mu   sync.Mutex
 	beat contract.Beat
+	tell func()
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// startHeart begins to beat; the caller must call end.
+// startHeart begins to beat, first when the activity has taken a while or has
+// something to tell; the caller must call end.
 func startHeart(ctx context.Context, host, step string) *heart {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &heart{beat: contract.Beat{Host: host, Step: step}, stop: cancel, done: make(chan struct{})}
-	activity.RecordHeartbeat(ctx, h.now())
+	h.tell = func() { activity.RecordHeartbeat(ctx, h.now()) }
 	go h.run(ctx)
 	return h
 }
 
 func (h *heart) run(ctx context.Context) {
 	defer close(h.done)
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			activity.RecordHeartbeat(ctx, h.now())
+			h.tell()
 		}
 	}
 }

@@ -60,8 +60,8 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 // add makes a worker with what all of them share.
 func (q *queues) add(connected client.Client, queue string, options worker.Options) worker.Worker {
 	options.WorkerStopTimeout = stopTimeout
-	options.MaxHeartbeatThrottleInterval = time.Second // a cancel reaches an activity with its next beat
-	options.DefaultHeartbeatThrottleInterval = time.Second
+	options.MaxHeartbeatThrottleInterval = activities.BeatEvery // a cancel reaches an activity with its next beat
+	options.DefaultHeartbeatThrottleInterval = activities.BeatEvery
 	options.DisableEagerActivities = true
 	options.DisableRegistrationAliasing = true
 	options.OnFatalError = func(err error) {
