@@ -175,21 +175,12 @@ func (l *launch) openTree(ctx context.Context) error {
 		return fmt.Errorf("set fence: %w", err)
 	}
 	l.rec.Fence = fence.OID
-	tree, err := l.opened.mirror.AddWorktree(ctx, l.rec.Attempt, l.rec.Base, gitrepo.WorktreeOptions{Sparse: sparsePatterns(l.node)})
+	tree, err := l.opened.mirror.AddWorktree(ctx, l.rec.Attempt, l.rec.Base, gitrepo.WorktreeOptions{Sparse: sparsePatterns(l.node, l.opened.findings(l.rec.Attempt.Findings))})
 	if err != nil {
 		return fmt.Errorf("add worktree: %w", err)
 	}
 	l.tree, l.rec.Base = tree, tree.Base()
 	return nil
-}
-
-// sparsePatterns are the paths that a sparse checkout needs: what the node may write and read.
-func sparsePatterns(n plan.Node) []string {
-	var patterns []string
-	for _, glob := range append(append([]string{}, n.Write...), n.Read...) {
-		patterns = append(patterns, "/"+glob)
-	}
-	return patterns
 }
 
 // findings are the ones that this attempt works on.
