@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -15,9 +13,6 @@ import (
 	"mendflow/internal/contract"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/plan"
-	"mendflow/internal/process"
-	"mendflow/internal/provider"
-	"mendflow/internal/redact"
 )
 
 // Attempt launches workers.
@@ -77,6 +72,7 @@ type launch struct {
 	dir    string
 	rec    record
 	tree   *gitrepo.Worktree
+	bare   bool // no sandbox of ours holds the program
 	end    contract.WorkerEnd
 }
 
@@ -224,112 +220,6 @@ var errSetup = errors.New("setup failed")
 const tailSize = 2000
 
 func (l *launch) resultFile() string { return resultFile(l.dir) }
-
-// work renders the prompt, launches the program and judges how it ended.
-func (l *launch) work(ctx context.Context) error {
-	adapter, err := l.Host.Providers.Lookup(l.pool.Provider)
-	if err != nil {
-		return err
-	}
-	req, err := l.request()
-	if err != nil {
-		return err
-	}
-	built, err := adapter.Build(req)
-	if err != nil {
-		return err
-	}
-	reader := adapter.Read(req)
-	spec, err := l.spec(built, reader)
-	if err != nil {
-		return err
-	}
-	before := l.lookAround(ctx)
-	masker := redact.NewMasker(l.Host.values(append(append([]string{}, l.pool.Env...), l.opened.config.Plan.Env...)))
-	log, err := l.Host.Artifacts.Writer(ctx, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)
-	if err != nil {
-		return fmt.Errorf("open log: %w", err)
-	}
-	spec.Output, spec.Secrets = log, masker
-	l.rec.Started = true
-	if err := writeRecord(l.dir, l.rec); err != nil {
-		log.Abort()
-		return err
-	}
-	l.heart.step("worker")
-	l.Host.reach(PointWorkerStarted)
-	result, err := process.Run(ctx, spec)
-	ref, closeErr := log.Finish()
-	if err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	l.compare(ctx, before)
-	l.Host.reach(PointResult)
-	stored := contract.Artifact(ref)
-	stored.Tail = clipHead(stored.Tail, 300) // the whole log is the artifact; histories carry a glimpse
-	l.end.Log = &stored
-	return l.judge(adapter, reader.Report(), result)
-}
-
-func (l *launch) request() (provider.Request, error) {
-	task := provider.Task{
-		Goal: l.opened.config.Plan.Goal, Node: l.node, Findings: l.opened.findings(l.rec.Attempt.Findings),
-		MustNotTouch: l.opened.config.Plan.Intent.MustNotTouch, ResultFile: l.resultFile(),
-		Failure: l.in.Tail, Continued: l.in.Kept != nil,
-	}
-	req := provider.Request{
-		Pool: l.pool, Node: l.in.Node, Prompt: provider.Prompt(task), PromptFile: filepath.Join(l.dir, "prompt.md"),
-		ResultFile: l.resultFile(), Worktree: l.tree.Path(), Tokens: l.in.Tokens,
-	}
-	if l.in.Kept != nil {
-		req.Session = l.in.Kept.Session
-	}
-	if err := os.WriteFile(req.PromptFile, []byte(req.Prompt), 0o600); err != nil {
-		return req, fmt.Errorf("write prompt: %w", err)
-	}
-	return req, nil
-}
-
-// spec is the process that a launch becomes.
-func (l *launch) spec(built provider.Launch, reader provider.Reader) (process.Spec, error) {
-	policy := l.opened.config.Plan.Policy
-	env, err := l.environment()
-	if err != nil {
-		return process.Spec{}, err
-	}
-	writable, err := folders(append(slices.Clone(l.pool.Writable), built.Writable...))
-	if err != nil {
-		return process.Spec{}, err
-	}
-	return process.Spec{
-		Argv: built.Argv, Shell: built.Shell, Dir: l.tree.Path(), Stdin: built.Stdin,
-		Env:        append(env, built.Env...),
-		Sandbox:    l.Host.sandbox(false, append(writable, l.tree.Path(), filepath.Join(l.dir, "tmp"), filepath.Join(l.dir, resultFolder))...),
-		Mark:       fmt.Sprintf("%s/%s/%s/a%d", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt),
-		StopSignal: stopSignal(built.Interrupt),
-		Absolute:   time.Duration(policy.AttemptMinutes) * time.Minute,
-		Idle:       time.Duration(policy.IdleMinutes) * time.Minute,
-		OnLine: func(stream process.Stream, line []byte, truncated bool) process.Verdict {
-			reader.Line(stream == process.Stderr, line, truncated)
-			return process.Continue
-		},
-	}, nil
-}
-
-// environment is what the worker sees: an allow-list, the pool's own names, and where it is.
-func (l *launch) environment() ([]string, error) {
-	return l.Host.environment(l.pool.Env, filepath.Join(l.dir, "tmp"), false, map[string]string{
-		"MENDFLOW_RUN":      l.in.Run,
-		"MENDFLOW_NODE":     l.in.Node,
-		"MENDFLOW_ATTEMPT":  strconv.Itoa(l.in.Attempt),
-		"MENDFLOW_WORKTREE": l.tree.Path(),
-		"MENDFLOW_PROMPT":   filepath.Join(l.dir, "prompt.md"),
-		"MENDFLOW_RESULT":   l.resultFile(),
-	})
-}
 
 // failed says that this host, not the worker, ended the attempt.
 func (l *launch) failed(err error) {

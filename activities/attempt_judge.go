@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"mendflow/internal/contract"
@@ -58,18 +57,17 @@ func readResult(path string, findings []string) (*run.Result, []contract.Frictio
 	return &result, friction, nil
 }
 
-func stopSignal(interrupt bool) syscall.Signal {
-	if interrupt {
-		return syscall.SIGINT
-	}
-	return syscall.SIGTERM
-}
-
 // judge says how the launch ended. A delivered result decides, whatever the
 // session's end; without one the program's own words do.
 func (l *launch) judge(adapter provider.Provider, report provider.Report, result process.Result) error {
 	l.end.Usage, l.end.ExitCode = report.Usage, result.ExitCode
-	l.rec.Session, l.rec.Exit, l.rec.Ended = report.Session, result.ExitCode, true
+	l.rec.Session, l.rec.Totals, l.rec.Exit, l.rec.Ended = report.Session, report.Totals, result.ExitCode, true
+	about := adapter.About()
+	if about.Agent {
+		if err := l.deliver(report); err != nil {
+			return err
+		}
+	}
 	answer, _, resultErr := readResult(l.resultFile(), l.rec.Attempt.Findings)
 	l.end.Delivered = answer != nil
 	switch {
@@ -77,26 +75,56 @@ func (l *launch) judge(adapter provider.Provider, report provider.Report, result
 		l.end.Outcome = contract.OutcomeSuccess
 	case result.Ended == process.EndCancelled:
 		l.interrupted()
-	case resultErr != nil || result.Succeeded() && !adapter.Agent() && !l.complained(result):
+	case about.Agent:
+		l.classifyAgent(about, report, result, resultErr)
+	case resultErr != nil || result.Succeeded() && !l.complained(result):
 		l.end.Outcome = contract.OutcomeSuccess // LandWork looks at what is there
 	default:
-		l.classify(result)
+		now := l.Now().UTC()
+		l.classify(l.verdict(result, now), result, now)
 	}
 	l.rec.Outcome, l.rec.Reason = l.end.Outcome, l.end.Reason
 	return writeRecord(l.dir, l.rec)
 }
 
+// classifyAgent says what ended the launch of an agent program that delivered no
+// valid result. Its final event and its own words decide, never its exit code.
+func (l *launch) classifyAgent(about provider.About, report provider.Report, result process.Result, resultErr error) {
+	now := l.Now().UTC()
+	verdict := report.Verdict(about, l.heard(result, now))
+	outcome := contract.Outcome(verdict.Outcome)
+	switch {
+	case resultErr != nil && !outcome.Limit():
+		l.end.Outcome = contract.OutcomeSuccess // LandWork says what is wrong with the result
+		return
+	case report.Fault != nil:
+		l.end.Outcome, l.end.Cause, l.end.Reason = contract.OutcomeError, report.Fault.Cause, clip(oneLine(report.Fault.Text), 400)
+	case outcome == contract.OutcomeSuccess:
+		l.end.Outcome, l.end.Cause = contract.OutcomeError, contract.CauseWork
+		l.end.Reason = clip(oneLine("the program ended its work and gave no result: "+report.Final), 400)
+	default:
+		l.classify(verdict, result, now)
+		if outcome == contract.OutcomeError && verdict.Evidence != "" { // the provider's words, not the work's
+			l.end.Cause = contract.CauseProvider
+		}
+	}
+	if report.Odd != "" && l.end.Outcome == contract.OutcomeError {
+		l.end.Reason = clip(l.end.Reason+"; "+report.Odd, 400)
+	}
+	l.end.Tail = clipHead(result.StdoutTail+"\n"+result.StderrTail, tailSize)
+}
+
 // complained reports whether a program that ended well told of an error all the
 // same. Only an agent's events can say so: other programs mean their exit code.
 func (l *launch) complained(result process.Result) bool {
-	return l.speaksAsAgent() && explains(l.hear(quota.StreamJSON, events(result.StdoutTail), result, l.Now().UTC()))
+	return l.speaksAsAgent() && provider.Explains(l.hear(quota.StreamJSON, events(result.StdoutTail), result, l.Now().UTC()))
 }
 
 // verdict reads from the output what ended the launch: from what an agent prints
 // on its stdout, else from the last stderr lines.
 func (l *launch) verdict(result process.Result, now time.Time) quota.Verdict {
 	if l.speaksAsAgent() {
-		if v := l.hear(quota.StreamJSON, wholeLines(result.StdoutTail), result, now); explains(v) {
+		if v := l.hear(quota.StreamJSON, wholeLines(result.StdoutTail), result, now); provider.Explains(v) {
 			return v
 		}
 	}
@@ -104,19 +132,20 @@ func (l *launch) verdict(result process.Result, now time.Time) quota.Verdict {
 }
 
 func (l *launch) hear(channel quota.Channel, text string, result process.Result, now time.Time) quota.Verdict {
+	launch := l.heard(result, now)
+	launch.Provider, launch.Channel, launch.Text = l.speaks(), channel, []byte(text)
+	return quota.Classify(launch)
+}
+
+// heard is when, where and how a launch ended, for the classifier.
+func (l *launch) heard(result process.Result, now time.Time) quota.Launch {
 	launch := quota.Launch{
-		ID: l.in.Node, Provider: l.speaks(), Channel: channel, Text: []byte(text), ObservedAt: now,
-		LocalZone: l.Local, Zone: time.LoadLocation, Patterns: l.patterns(),
+		ID: l.in.Node, ObservedAt: now, LocalZone: l.Local, Zone: time.LoadLocation, Patterns: l.patterns(),
 	}
 	if result.Ended == process.EndExited || result.Ended == process.EndFinalEvent {
 		launch.ExitCode = &result.ExitCode
 	}
-	return quota.Classify(launch)
-}
-
-// explains reports whether the output named a cause, or at least an error.
-func explains(v quota.Verdict) bool {
-	return v.Outcome != quota.Timeout && (v.Outcome != quota.Error || v.Evidence != "")
+	return launch
 }
 
 // events keeps the lines of an output that are JSON objects.
@@ -142,9 +171,7 @@ func wholeLines(tail string) string {
 }
 
 // classify says what ended a launch without a result.
-func (l *launch) classify(result process.Result) {
-	now := l.Now().UTC()
-	verdict := l.verdict(result, now)
+func (l *launch) classify(verdict quota.Verdict, result process.Result, now time.Time) {
 	l.end.Outcome = contract.Outcome(verdict.Outcome)
 	l.end.Tail = clipHead(result.StdoutTail+"\n"+result.StderrTail, tailSize)
 	l.end.Reason = reasonOf(verdict, result)

@@ -21,7 +21,7 @@ type places struct {
 func (l *launch) lookAround(ctx context.Context) places {
 	var p places
 	var err error
-	if !l.Host.Confine {
+	if l.bare {
 		if p.hub, err = l.Host.Git.HubFingerprint(ctx, l.opened.mirror.Hub()); err != nil {
 			l.Host.Log.Warn("look at the user's checkout", "run", l.in.Run, "error", err)
 		}

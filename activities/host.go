@@ -211,6 +211,8 @@ type record struct {
 	Outcome contract.Outcome `json:"outcome,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
 	Session string           `json:"session,omitempty"`
+	// Totals is what the whole session had used, where the program counts so.
+	Totals contract.Usage `json:"totals,omitzero"`
 	// Escaped is what changed outside of the tree while the worker ran; empty: nothing.
 	Escaped string `json:"escaped,omitempty"`
 }

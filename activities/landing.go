@@ -144,7 +144,7 @@ func (l *lander) command() bool {
 		return false
 	}
 	adapter, err := l.Host.Providers.Lookup(pool.Provider)
-	return err == nil && !adapter.Agent()
+	return err == nil && !adapter.About().Agent
 }
 
 func (l *lander) gitScope() gitrepo.Scope {

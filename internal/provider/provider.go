@@ -1,9 +1,18 @@
 // Package provider is what Mendflow knows about the programs that do the work:
 // how each is launched, how its output is read, how it is stopped. One adapter
-// per program lives in a folder of its own; workercmd wires them.
+// per program lives in a folder of its own; workercmd wires them. A new program
+// is one new folder and one line of wiring.
+//
+//   - provider.go: the interface between adapters and the activity that launches.
+//   - about.go, check.go: what an adapter says of its program, and how that is
+//     compared with a pools file and with this machine.
+//   - words.go, event.go, question.go: what readers of event streams share.
+//   - prompt.go, block.go: what a worker is told, and a result in its last message.
 //
 // An adapter classifies nothing (internal/quota does), never sleeps and never
-// retries: retries are durable and belong to the workflow.
+// retries: retries are durable and belong to the workflow. Retries and waits
+// inside a program are turned off, bounded, or ended as soon as they are
+// announced.
 package provider
 
 import (
@@ -12,6 +21,8 @@ import (
 	"slices"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/process"
+	"mendflow/internal/quota"
 )
 
 // ErrUnknown says that no adapter is registered for a provider.
@@ -23,10 +34,16 @@ type Request struct {
 	Node       string
 	Prompt     string // text of the prompt
 	PromptFile string // the same text as a file
-	ResultFile string // where the worker delivers its result
+	ResultFile string // where the worker delivers its result; its folder is writable
 	Worktree   string
+	Home       string // the private home of workers on this host
+	Folder     string // for files of this launch; programs may read it
+	Confined   bool   // the host's sandbox holds the program
 	Session    string // session to resume; empty: a new one
-	Tokens     int    // cap to hand over; 0: none
+	Tokens     int    // cap of the attempt; 0: none
+	// Before is what the session had used when its last launch ended, as its
+	// report told in Totals. Known is false when nobody knows.
+	Before contract.Usage
 }
 
 // Launch is a program to start. Exactly one of Argv and Shell is set.
@@ -34,37 +51,77 @@ type Launch struct {
 	Argv     []string
 	Shell    string
 	Stdin    []byte   // then closed; nil: nothing to read
-	Env      []string // NAME=value, added to the attempt's environment
+	Env      []string // NAME=value, replacing what the attempt's environment has under that name
+	Folders  []string // made before the start
+	Files    []File   // written before the start
 	Writable []string // further folders the sandbox allows
+	// OwnSandbox says that the program brings a sandbox that cannot run in ours.
+	OwnSandbox bool
 	// Interrupt says that the program wants INT, not TERM, as the first stop signal.
 	Interrupt bool
 }
 
+// File is a file that a launch needs, readable by this user only.
+type File struct {
+	Path string
+	Data []byte
+}
+
+// Statement is something that the program or its provider said, for the classifier.
+type Statement struct {
+	Channel quota.Channel
+	Text    []byte
+	Status  *int                // of one HTTP response; nil for other channels and when none came
+	Headers map[string][]string // of one HTTP response
+}
+
+// Fault is something that the adapter itself found wrong with a launch.
+type Fault struct {
+	Text  string // one line, with the remedy
+	Cause contract.Cause
+}
+
 // Report is what an adapter read from the output of a launch that ended.
 type Report struct {
-	Usage   contract.Usage
+	// Usage is of this launch alone; Known is false when the program did not tell.
+	Usage contract.Usage
+	// Totals is what the whole session used, where the program counts so.
+	Totals  contract.Usage
 	Session string
+	// Lost says that the program does not know the session to resume.
+	Lost bool
 	// Final is the program's last message, where results of agents without a result file are looked for.
 	Final string
+	// Done says that the final event came and the turn ended well.
+	Done bool
+	// Fault, when it is set, is why the launch ended.
+	Fault *Fault
+	// Odd says what was unexpected in the output; empty: nothing. It explains an end that nothing else does.
+	Odd string
+	// Said is what was told about limits and errors, the most telling first.
+	Said []Statement
 }
 
 // Reader follows the output of one launch line by line.
 type Reader interface {
-	// Line takes a line of stdout or stderr; truncated ones lack their end.
-	Line(stderr bool, line []byte, truncated bool)
+	// Line takes a line; truncated ones lack their end. The slice is valid during
+	// the call only. Finished says that the final event came; Stop ends the
+	// program at once: it announced a long wait, or it will not end by itself.
+	Line(stream process.Stream, line []byte, truncated bool) process.Verdict
+	// Session is the program's session as far as it is known; empty: not yet.
+	Session() string
 	// Report is asked once, after the program ended.
 	Report() Report
 }
 
 // Provider is one adapter.
 type Provider interface {
+	// About describes the program.
+	About() About
 	// Build makes the launch; the error is one line that says what to change.
 	Build(Request) (Launch, error)
-	// Read starts reading a launch's output.
+	// Read starts reading a launch's output, before it is started.
 	Read(Request) Reader
-	// Agent reports whether the program is an agent, which must deliver a result
-	// (a plain command may just exit 0).
-	Agent() bool
 }
 
 // Registry maps provider names to adapters. The zero value knows none.

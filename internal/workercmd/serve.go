@@ -22,6 +22,8 @@ import (
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/process"
 	"mendflow/internal/provider"
+	"mendflow/internal/provider/claude"
+	"mendflow/internal/provider/codex"
 	"mendflow/internal/provider/command"
 )
 
@@ -161,6 +163,8 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 func providers() *provider.Registry {
 	var registry provider.Registry
 	registry.Register(contract.ProviderCommand, command.Provider{})
+	registry.Register(contract.ProviderClaude, claude.Provider{})
+	registry.Register(contract.ProviderCodex, codex.Provider{})
 	return &registry
 }
 

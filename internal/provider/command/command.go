@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/process"
 	"mendflow/internal/provider"
 )
 
@@ -55,15 +56,23 @@ func quoted(pairs []string) []string {
 }
 
 // Read ignores the output: a plain command reports nothing there.
-func (Provider) Read(req provider.Request) provider.Reader { return reader{free: req.Pool.Cost.Free()} }
+func (Provider) Read(req provider.Request) provider.Reader { return reader{req.Pool} }
 
-// Agent is false: a command that exits 0 after a change has done its work.
-func (Provider) Agent() bool { return false }
+// OptionSpeaks names the provider whose limit texts the command prints.
+const OptionSpeaks = "speaks"
 
-type reader struct{ free bool }
+// About describes any program.
+func (Provider) About() provider.About {
+	return provider.About{Options: []provider.Option{{
+		Name: OptionSpeaks, Help: "whose limit texts its last stderr lines are",
+	}}}
+}
 
-func (reader) Line(bool, []byte, bool) {}
+type reader struct{ pool contract.Pool }
 
-// Report tells that the command cost nothing we could know of: a pool that is
-// declared free is charged nothing, any other is uncertain.
-func (r reader) Report() provider.Report { return provider.Report{Usage: contract.Usage{Known: r.free}} }
+func (reader) Line(process.Stream, []byte, bool) process.Verdict { return process.Continue }
+
+func (reader) Session() string { return "" }
+
+// Report tells that the command cost nothing we could know of.
+func (r reader) Report() provider.Report { return provider.Report{Usage: provider.Uncertain(r.pool)} }
