@@ -75,7 +75,11 @@ func (r *remediation) details() string {
 		b.WriteString("\n\n")
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| repository | `%s` |\n| branch | `%s` |\n| base | `%s` |\n", v.Repository, v.Branch, shortCommit(v.BaseCommit))
-	fmt.Fprintf(&b, "| gate | %s %s |\n\n", v.Gate.Kind, v.Gate.Verdict)
+	gate := "not run yet"
+	if v.Gate.Kind != "" {
+		gate = v.Gate.Kind + " " + v.Gate.Verdict
+	}
+	fmt.Fprintf(&b, "| gate | %s |\n\n", gate)
 	if r.front != nil {
 		p := r.front.Progress()
 		b.WriteString("| nodes | |\n|---|---|\n")
@@ -87,13 +91,13 @@ func (r *remediation) details() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("| pool | state | running | until |\n|---|---|---|---|\n")
+	b.WriteString("| pool | state | slots | until |\n|---|---|---|---|\n")
 	for _, p := range v.Pools {
 		until := ""
 		if p.Until != nil {
 			until = p.Until.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %d of %d | %s |\n", p.ID, p.State, p.Running, p.Max, until)
+		fmt.Fprintf(&b, "| %s | %s | %d | %s |\n", p.ID, p.State, p.Max, until)
 	}
 	if running := r.runningNodes(); running != "" {
 		fmt.Fprintf(&b, "\nWith drives: %s\n", running)

@@ -6,27 +6,24 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// alarm is an updatable timer on an absolute instant. Setting the instant that
-// is already set costs nothing, so the main loop sets it at every turn.
+// alarm is an updatable timer on an absolute instant. The main loop sets it at
+// every turn: an instant that is not earlier than the one that is set changes
+// nothing, since a turn too many is cheaper than two events in the history.
 type alarm struct {
 	at     time.Time // zero: not set
 	rang   bool
 	cancel workflow.CancelFunc
 }
 
-// set arms the alarm for the instant; the zero instant disarms it.
+// set makes the alarm ring at the instant at the latest; the zero instant asks for nothing.
 func (a *alarm) set(ctx workflow.Context, at time.Time, summary string) {
-	if at.Equal(a.at) {
+	if at.IsZero() || !a.at.IsZero() && !at.Before(a.at) {
 		return
 	}
 	if a.cancel != nil {
 		a.cancel()
-		a.cancel = nil
 	}
 	a.at, a.rang = at, false
-	if at.IsZero() {
-		return
-	}
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	a.cancel = cancel
 	delay := max(at.Sub(workflow.Now(ctx)), time.Millisecond)

@@ -55,6 +55,23 @@ func view(ctx context.Context, c client.Client, run string) (contract.RunView, e
 	return ask[contract.RunView](ctx, c, contract.RemediationID(run), contract.QueryStatus)
 }
 
+// fullView is the status with what only the open drives know: attempts under way, and slots in use per pool.
+func fullView(ctx context.Context, c client.Client, run string) (contract.RunView, []contract.RunningNode, error) {
+	v, err := view(ctx, c, run)
+	if err != nil {
+		return v, nil, err
+	}
+	running := runningNodes(ctx, c, v)
+	for i := range v.Pools {
+		for _, r := range running {
+			if r.Pool == v.Pools[i].ID {
+				v.Pools[i].Running++
+			}
+		}
+	}
+	return v, running, nil
+}
+
 // nodeRows returns the whole node table, page by page.
 func nodeRows(ctx context.Context, c client.Client, run string) ([]contract.NodeRow, error) {
 	const page = 100

@@ -26,7 +26,7 @@ func (a *app) statusCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			v, err := view(cmd.Context(), c, args[0])
+			v, running, err := fullView(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func (a *app) statusCommand() *cobra.Command {
 				return json.NewEncoder(a.Out).Encode(v)
 			}
 			writeStatus(a.Out, v)
-			for _, r := range runningNodes(cmd.Context(), c, v) {
+			for _, r := range running {
 				fmt.Fprintf(a.Out, "  running  %s a%d on %s for %s\n", r.Node, r.Attempt, r.Pool, age(r.StartedAt, time.Now()))
 			}
 			return nil
@@ -55,12 +55,51 @@ func writeStatus(w io.Writer, v contract.RunView) {
 	for _, h := range v.Holds {
 		fmt.Fprintf(w, "hold     %s\n", holdLine(h))
 	}
+	for _, p := range v.Pools {
+		if p.State != "live" && p.State != "ramping" {
+			fmt.Fprintf(w, "pool     %s\n", poolLine(p))
+		}
+	}
+	if b := v.Budget; b != nil && b.Cap != (contract.Amount{}) {
+		fmt.Fprintf(w, "budget   %s of %s used", amountText(spent(b)), amountText(b.Cap))
+		if n := len(b.Attempts) + b.More; n > 0 {
+			fmt.Fprintf(w, "; %d attempts told no usage: starter budget show %s", n, v.Run)
+		}
+		fmt.Fprintln(w)
+	}
 	for _, f := range v.Friction {
 		fmt.Fprintf(w, "friction %s %s: %s\n", f.Type, f.Discriminator, f.Note)
 	}
 	if v.Report != nil {
 		fmt.Fprintf(w, "report   starter report %s\n", v.Run)
 	}
+}
+
+// poolLine says why a pool takes nothing, until when, and how to change that.
+func poolLine(p contract.PoolState) string {
+	line := p.ID + " is " + p.State
+	if p.Until != nil {
+		line += " until " + p.Until.Local().Format(time.DateTime)
+	}
+	if p.Reason != "" {
+		line += ": " + p.Reason
+	}
+	if p.State == "settled" {
+		line += "; open it again with: starter pools reopen " + p.Account
+	}
+	return line
+}
+
+// spent is what counts against the caps.
+func spent(b *contract.BudgetView) contract.Amount {
+	sum := contract.Amount{Tokens: b.Settled.Tokens + b.Uncertain.Tokens, USDMicros: b.Settled.USDMicros + b.Uncertain.USDMicros}
+	if b.Cap.Tokens == 0 {
+		sum.Tokens = 0
+	}
+	if b.Cap.USDMicros == 0 {
+		sum.USDMicros = 0
+	}
+	return sum
 }
 
 func holdLine(h contract.Hold) string {
