@@ -136,6 +136,7 @@ func (l *launch) prepare(ctx context.Context) error {
 		return err
 	}
 	l.heart.update(func(b *contract.Beat) { b.Tree = true })
+	l.heart.tell() // from now on there is something to come back for
 	if err := writeRecord(l.dir, l.rec); err != nil {
 		return err
 	}
