@@ -30,6 +30,7 @@ type Attempt struct {
 func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contract.WorkerEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "prepare")
 	defer heart.end()
+	heart.tell() // whoever takes over after our death has to know where we were
 	ctx, stop := untilHostStops(ctx)
 	defer stop()
 	l := &launch{Attempt: a, in: in, heart: heart, end: contract.WorkerEnd{Host: a.Host.ID, StartedAt: a.Now().UTC()}}
