@@ -25,6 +25,9 @@ import (
 	"mendflow/internal/provider/claude"
 	"mendflow/internal/provider/codex"
 	"mendflow/internal/provider/command"
+	"mendflow/internal/provider/gemini"
+	"mendflow/internal/provider/opencode"
+	"mendflow/internal/provider/qwen"
 )
 
 // serve runs the worker until a signal stops it.
@@ -165,6 +168,9 @@ func providers() *provider.Registry {
 	registry.Register(contract.ProviderCommand, command.Provider{})
 	registry.Register(contract.ProviderClaude, claude.Provider{})
 	registry.Register(contract.ProviderCodex, codex.Provider{})
+	registry.Register(contract.ProviderOpencode, opencode.Provider{})
+	registry.Register(contract.ProviderGemini, gemini.Provider{})
+	registry.Register(contract.ProviderQwen, qwen.Provider{})
 	return &registry
 }
 

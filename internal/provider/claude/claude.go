@@ -97,5 +97,7 @@ func (p Provider) Build(req provider.Request) (provider.Launch, error) {
 
 // Read starts reading a launch's output.
 func (p Provider) Read(req provider.Request) provider.Reader {
-	return &reader{req: req, about: p.About()}
+	return &reader{Follow: provider.Follow{
+		Req: req, About: p.About(), LostSession: []string{"No conversation found with session ID"},
+	}}
 }

@@ -133,7 +133,10 @@ func (p Provider) settings(req provider.Request, own bool) []string {
 // files hold already.
 func (p Provider) Read(req provider.Request) provider.Reader {
 	about := p.About()
-	r := &reader{req: req, about: about, home: about.HomeOf(req.Pool, req.Home), session: req.Session}
+	r := &reader{home: about.HomeOf(req.Pool, req.Home), Follow: provider.Follow{
+		Req: req, About: about, ID: req.Session,
+		LostSession: []string{"no rollout found for thread id", "thread/resume failed"},
+	}}
 	r.before = r.rollouts()
 	return r
 }

@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"bytes"
 	"strings"
 
 	"mendflow/internal/contract"
@@ -37,77 +36,42 @@ const (
 	noNetwork    = "waiting for network"
 )
 
-// lostSessions are what the program says of a session that it does not have.
-var lostSessions = [][]byte{[]byte("no rollout found for thread id"), []byte("thread/resume failed")}
-
 // maxNoNetwork is how many tries without a network are seen to the end of: the
 // program itself never gives up.
 const maxNoNetwork = 3
 
 type reader struct {
-	req       provider.Request
-	about     provider.About
+	provider.Follow
 	home      string
 	before    rollouts
-	words     provider.Words
-	session   string
-	final     string
 	totals    contract.Usage
-	done      bool
-	lost      bool
-	fault     *provider.Fault
-	steps     int
 	noNetwork int
 }
 
 // Line reads one line of output.
 func (r *reader) Line(stream process.Stream, line []byte, truncated bool) process.Verdict {
-	if stream == process.Stderr {
-		for _, text := range lostSessions {
-			r.lost = r.lost || bytes.Contains(line, text)
-		}
-		r.words.Stderr(line)
-		return r.asked(line)
-	}
-	if truncated {
-		r.words.Progress() // only the output of a command is that long
-		return process.Continue
-	}
 	var e event
-	if !provider.Decode(line, &e) {
-		r.words.Stdout(line)
-		return r.asked(line)
+	if ok, verdict := r.Event(stream, line, truncated, &e); !ok {
+		return verdict
 	}
-	return r.event(&e, line)
-}
-
-func (r *reader) asked(line []byte) process.Verdict {
-	if f := provider.Asks(line); f != nil && r.fault == nil {
-		r.fault = f
-		return process.Stop
-	}
-	return process.Continue
-}
-
-func (r *reader) event(e *event, line []byte) process.Verdict {
 	switch e.Type {
 	case "thread.started":
-		r.session = e.ThreadID
-		r.words.Neutral()
+		r.ID = e.ThreadID
+		r.Words.Neutral()
 	case "turn.started", "item.started", "item.updated":
-		r.words.Neutral()
+		r.Words.Neutral()
 	case "item.completed":
-		return r.item(e)
+		return r.item(&e)
 	case "error":
-		r.words.Event(line)
+		r.Words.Event(line)
 		return r.reconnects(e.Message)
 	case "turn.failed":
-		r.words.Event(line)
-		r.done = false
+		r.Words.Event(line)
+		r.Done = false
 		return process.Finished
 	case "turn.completed":
-		r.words.Event(line)
-		r.done = true
+		r.Words.Event(line)
+		r.Done = true
 		if e.Usage != nil {
 			r.totals = e.Usage.counted()
 		}
@@ -135,40 +99,28 @@ func (r *reader) reconnects(message string) process.Verdict {
 func (r *reader) item(e *event) process.Verdict {
 	switch e.Item.Type {
 	case "error": // a warning
-		r.words.Neutral()
+		r.Words.Neutral()
 		return process.Continue
 	case "agent_message":
-		r.final = e.Item.Text
+		r.Final = e.Item.Text
 	}
-	r.words.Progress()
-	if r.steps++; r.steps > provider.Steps(r.req.Pool) {
-		r.fault = provider.TooManySteps(provider.Steps(r.req.Pool))
-		return process.Stop
-	}
-	return process.Continue
+	r.Words.Progress()
+	return r.Step()
 }
-
-// Session is the thread of the conversation.
-func (r *reader) Session() string { return r.session }
 
 // Report adds to the output what the rollout files tell.
 func (r *reader) Report() provider.Report {
 	told := r.rollouts()
 	for _, line := range told.lines {
-		r.words.Event(line)
+		r.Words.Event(line)
 	}
-	if told.completed {
-		r.done = true
-	}
+	r.Done = r.Done || told.completed
 	if !r.totals.Known {
 		r.totals = told.total
 	}
-	req := r.req
+	req := r.Req
 	if r.before.total.Known { // newer than what an earlier launch reported, which may have been killed
 		req.Before = r.before.total
 	}
-	return provider.Report{
-		Usage: provider.Since(req, r.totals), Totals: r.totals, Session: r.session, Lost: r.lost && r.req.Session != "",
-		Final: r.final, Done: r.done, Fault: r.fault, Odd: r.words.Odd(r.about), Said: r.words.Said(),
-	}
+	return r.Follow.Report(provider.Since(req, r.totals), r.totals)
 }

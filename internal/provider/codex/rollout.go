@@ -45,10 +45,10 @@ var threadID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$`)
 // tells enough to go on.
 func (r *reader) rollouts() rollouts {
 	found := rollouts{sizes: map[string]int64{}}
-	if !threadID.MatchString(r.session) {
+	if !threadID.MatchString(r.ID) {
 		return found
 	}
-	files, err := filepath.Glob(filepath.Join(r.home, "sessions", "*", "*", "*", "rollout-*-"+r.session+".jsonl"))
+	files, err := filepath.Glob(filepath.Join(r.home, "sessions", "*", "*", "*", "rollout-*-"+r.ID+".jsonl"))
 	if err != nil {
 		return found
 	}
