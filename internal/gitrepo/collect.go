@@ -112,14 +112,8 @@ func (w *Worktree) collect(ctx context.Context, scope Scope, asIs bool) (Work, e
 		return Work{}, err
 	}
 	defer done()
-	res, err := w.run(ctx, w.statusCommand())
-	if err != nil {
+	if err := w.collectOpen(ctx, c); err != nil {
 		return Work{}, err
-	}
-	for _, e := range parseStatus(res.stdout) {
-		if err := c.add(e); err != nil {
-			return Work{}, err
-		}
 	}
 	if err := c.addOwn(ctx); err != nil {
 		return Work{}, err
@@ -151,6 +145,10 @@ func (w *Worktree) newCollector(scope Scope, asIs bool) (c *collector, done func
 		return nil, nil, err
 	}
 	root, err := os.OpenRoot(w.rec.Tree)
+	if errors.Is(err, fs.ErrPermission) {
+		openUp(w.rec.Tree)
+		root, err = os.OpenRoot(w.rec.Tree)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -226,6 +224,8 @@ func (c *collector) addTracked(e statusEntry) error {
 	ch := Change{Path: e.path, Kind: Modified, oldMode: e.oldMode, newMode: e.newMode, oldBlob: e.blob}
 	info, err := c.root.Lstat(e.path)
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return err
 	case err != nil || info.IsDir() || !plainFile(info):
 		ch.Kind, ch.newMode = Deleted, modeNone
 	case (e.oldMode == modeLink) != (e.newMode == modeLink):
