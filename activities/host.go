@@ -215,6 +215,9 @@ type record struct {
 	Totals contract.Usage `json:"totals,omitzero"`
 	// Escaped is what changed outside of the tree while the worker ran; empty: nothing.
 	Escaped string `json:"escaped,omitempty"`
+	// Landed is how LandWork ended, once the work is on the truth: what a second
+	// execution answers when the first died after giving up the tree.
+	Landed *contract.LandEnd `json:"landed,omitempty"`
 }
 
 const recordName = "record.json"

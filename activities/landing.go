@@ -34,6 +34,9 @@ func (a *Landing) LandWork(ctx context.Context, in contract.LandInput) (contract
 		l.end = contract.LandEnd{Outcome: contract.OutcomeInterrupted, Reason: "stopped during " + heart.now().Step}
 		err = nil
 	}
+	if err == nil && l.end.Commit != "" {
+		l.giveUpTree(context.WithoutCancel(ctx))
+	}
 	return l.end, translate(ctx, err)
 }
 
@@ -55,7 +58,12 @@ type lander struct {
 }
 
 func (l *lander) run(ctx context.Context) error {
-	if err := l.open(ctx); err != nil {
+	err := l.open(ctx)
+	if l.rec.Landed != nil && (err == nil || errors.Is(err, gitrepo.ErrNoWorktree)) {
+		l.end = *l.rec.Landed
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	state, err := l.opened.mirror.State(ctx, l.in.Run, l.opened.config.BaseCommit)
@@ -116,6 +124,27 @@ func (l *lander) find(ctx context.Context) error {
 		return fmt.Errorf("open worktree: %w", err)
 	}
 	return nil
+}
+
+// giveUpTree releases the tree of what has landed: an activity of its own would
+// cost more than the release does. Where it does not come as far, Released stays
+// false and the workflow asks for the release.
+func (l *lander) giveUpTree(ctx context.Context) {
+	l.heart.step("release")
+	if l.rec.Landed == nil {
+		landed := l.end
+		l.rec.Landed = &landed
+		if err := writeRecord(l.dir, l.rec); err != nil {
+			l.Host.Log.Warn("record landing", "attempt", l.rec.Attempt, "error", err)
+			return
+		}
+	}
+	if l.tree != nil { // nil: an earlier execution came as far
+		if err := l.tree.Release(ctx, gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+			l.end.Left = "not removed: " + oneLine(err.Error())
+		}
+	}
+	l.end.Released = true
 }
 
 // collect computes from git what the worker left, and reads what it said.

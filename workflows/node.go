@@ -118,6 +118,12 @@ func (n *node) land(ctx workflow.Context, end contract.WorkerEnd) {
 	if landed.Verify != nil && landed.Outcome != contract.OutcomeSuccess {
 		r.Log = landed.Verify
 	}
+	if landed.Released {
+		if landed.Left != "" {
+			n.addReason(landed.Left)
+		}
+		return
+	}
 	n.release(ctx, landed.Outcome == contract.OutcomeInterrupted, landed.Commit != "")
 }
 

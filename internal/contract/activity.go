@@ -106,6 +106,9 @@ type LandEnd struct {
 	Verify     *Artifact    `json:"verify,omitempty"`
 	Tail       string       `json:"tail,omitempty"`
 	Friction   []Friction   `json:"friction,omitempty"`
+	// Released: the tree was given up with the landing; no ReleaseWorktree follows.
+	Released bool   `json:"released,omitempty"`
+	Left     string `json:"left,omitempty"` // what of the tree could not be removed, and why
 }
 
 // ReleaseInput ends an attempt's tree. Discard false keeps it for continuation (salvaged as well).
