@@ -1,9 +1,11 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 func init() {
@@ -119,7 +121,17 @@ func (v *villain) chmodsWorktree() (int, error) {
 	if err := v.honest(); err != nil {
 		return 0, err
 	}
-	return 0, exec.Command("chmod", "-R", "000", v.tree).Run()
+	var paths []string
+	err := filepath.WalkDir(v.tree, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	for _, path := range slices.Backward(paths) {
+		if err == nil {
+			err = os.Chmod(path, 0)
+		}
+	}
+	return 0, err
 }
 
 func (v *villain) editsHub() (int, error) {
