@@ -51,6 +51,8 @@ func (l *quotaLab) testTokenBudget(t *testing.T) {
 	require.Equal(t, contract.Amount{Tokens: 2000}, b.Uncertain, "who tells no usage is charged the reservation")
 	require.Equal(t, contract.Amount{}, b.Reserved)
 	require.Len(t, b.Attempts, 2)
+	require.Contains(t, l.Client.OK(t, "budget", "show", c.Run), "cap        2500 tokens\nused       nothing\n")
+	require.Contains(t, l.Client.OK(t, "status", c.Run), "budget   2000 tokens of 2500 tokens used; 2 attempts told no usage")
 	var waiting string
 	for id, row := range l.Client.Nodes(t, c.Run) {
 		if row.State == contract.NodeStranded {

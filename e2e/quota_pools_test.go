@@ -71,6 +71,12 @@ func (l *quotaLab) testEarlierReset(t *testing.T) {
 	require.WithinDuration(t, soon.reset(t).Add(1500*time.Millisecond), *hold.Until, 501*time.Millisecond)
 	v := l.explain(t, c.Run, "alpha")
 	require.Len(t, v.Passed, 2, "it says of every pool why the node is not there")
+	for _, text := range []string{"paused until", "rate_limited: Claude AI usage limit reached"} {
+		require.Contains(t, v.Passed[0].Reason, text)
+	}
+	told := l.Client.OK(t, "status", c.Run)
+	require.Contains(t, told, "until "+hold.Until.Local().Format(time.DateTime)+"; lift with: starter resume "+c.Run+" --now")
+	require.Contains(t, told, "pool     soon-a is paused until ")
 	rows := l.requireGreen(t, c)
 	for id, row := range rows {
 		last := row.Attempts[len(row.Attempts)-1]

@@ -28,8 +28,12 @@ func (r *remediation) orderBudget(ctx workflow.Context, order contract.Operator)
 	return r.answer(r.setBudget(ctx, limit)...)
 }
 
-// setBudget sets the caps and tells what follows.
+// setBudget sets the caps and tells what follows. Before the run is open its
+// plan would set them again.
 func (r *remediation) setBudget(ctx workflow.Context, limit plan.Budget) []string {
+	if r.front == nil {
+		return []string{"nothing changed: the run has not opened its plan yet"}
+	}
 	r.budget.Cap = limit
 	done := "the budget is " + budgetText(limit) + " now"
 	r.event(ctx, "%s", done)

@@ -52,17 +52,12 @@ func (a *app) budgetShowCommand() *cobra.Command {
 }
 
 func writeBudget(w io.Writer, b *contract.BudgetView) {
-	line := func(name string, amount contract.Amount, none string) {
-		text := amountText(amount)
-		if text == "" {
-			text = none
-		}
-		fmt.Fprintf(w, "%-10s %s\n", name, text)
+	limit := "none"
+	if b.Cap != (contract.Amount{}) {
+		limit = amountText(b.Cap)
 	}
-	line("cap", b.Cap, "none")
-	line("used", b.Settled, "nothing")
-	line("reserved", b.Reserved, "nothing")
-	line("uncertain", b.Uncertain, "nothing")
+	fmt.Fprintf(w, "cap        %s\nused       %s\nreserved   %s\nuncertain  %s\n",
+		limit, amountText(b.Settled), amountText(b.Reserved), amountText(b.Uncertain))
 	for _, at := range b.Attempts {
 		fmt.Fprintf(w, "  %s told no usage and is charged %s\n", at.Attempt, amountText(at.Amount))
 	}
@@ -78,6 +73,9 @@ func amountText(amount contract.Amount) string {
 	}
 	if amount.USDMicros != 0 {
 		parts = append(parts, plan.FormatUSD(amount.USDMicros)+" USD")
+	}
+	if len(parts) == 0 {
+		return "nothing"
 	}
 	return strings.Join(parts, ", ")
 }
