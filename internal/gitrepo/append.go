@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,19 +60,17 @@ func (m *Mirror) conflictSides(ctx context.Context, req MergeRequest, paths []st
 	if err != nil {
 		return nil, err
 	}
-	sides := make(map[string][3]side, len(paths))
+	sides, err := parseStages(res.stdout)
+	if err != nil {
+		return nil, err
+	}
 	var blobs []string
-	for _, record := range splitNUL(res.stdout)[1:] {
-		// mode SP oid SP stage TAB path
-		head, path, ok := strings.Cut(record, "\t")
-		f := strings.Fields(head)
-		if !ok || len(f) != 3 || len(f[2]) != 1 || f[2][0] < '1' || f[2][0] > '3' {
-			return nil, fmt.Errorf("unexpected answer of merge-tree: %q", record)
+	for _, s := range sides {
+		for _, one := range s {
+			if one.blob != "" {
+				blobs = append(blobs, one.blob)
+			}
 		}
-		s := sides[path]
-		s[f[2][0]-'1'] = side{mode: f[0], blob: f[1]}
-		sides[path] = s
-		blobs = append(blobs, f[1])
 	}
 	texts, err := m.readBlobs(ctx, blobs)
 	if err != nil {
@@ -81,6 +80,27 @@ func (m *Mirror) conflictSides(ctx context.Context, req MergeRequest, paths []st
 		for i := range s {
 			s[i].text = texts[s[i].blob]
 		}
+		sides[path] = s
+	}
+	return sides, nil
+}
+
+// parseStages reads the output of merge-tree: the tree, then a record per path and side of a conflict.
+func parseStages(out []byte) (map[string][3]side, error) {
+	records := splitNUL(out)
+	if len(records) == 0 {
+		return nil, errors.New("unexpected answer of merge-tree: it is empty")
+	}
+	sides := map[string][3]side{}
+	for _, record := range records[1:] {
+		// mode SP oid SP stage TAB path
+		head, path, ok := strings.Cut(record, "\t")
+		f := strings.Fields(head)
+		if !ok || len(f) != 3 || len(f[2]) != 1 || f[2][0] < '1' || f[2][0] > '3' {
+			return nil, fmt.Errorf("unexpected answer of merge-tree: %q", record)
+		}
+		s := sides[path]
+		s[f[2][0]-'1'] = side{mode: f[0], blob: f[1]}
 		sides[path] = s
 	}
 	return sides, nil

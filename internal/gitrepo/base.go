@@ -137,11 +137,16 @@ func (m *Mirror) hubRefs(ctx context.Context, names ...string) (map[string]strin
 		}
 		return nil, fmt.Errorf("read refs of %s: %w", m.hub.Canonical, err)
 	}
-	for line := range bytes.Lines(res.stdout) {
+	parseRemote(res.stdout, refs)
+	return refs, nil
+}
+
+// parseRemote reads the output of ls-remote: "<oid>\t<name>\n" per ref.
+func parseRemote(out []byte, into map[string]string) {
+	for line := range bytes.Lines(out) {
 		oid, name, ok := strings.Cut(strings.TrimRight(string(line), "\n"), "\t")
 		if ok && isOID(oid) {
-			refs[name] = oid
+			into[name] = oid
 		}
 	}
-	return refs, nil
 }

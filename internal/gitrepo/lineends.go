@@ -122,7 +122,7 @@ func parseBatch(out []byte, into map[string][]byte) error {
 			return fmt.Errorf("unexpected answer %q", header)
 		}
 		size, err := strconv.Atoi(fields[2])
-		if err != nil || size < 0 || size+1 > len(rest) {
+		if err != nil || size < 0 || size >= len(rest) {
 			return fmt.Errorf("unexpected answer %q", header)
 		}
 		into[fields[0]] = rest[:size]

@@ -59,9 +59,16 @@ func (m *Mirror) mergeTree(ctx context.Context, ours, theirs string) (MergeResul
 	if err != nil {
 		return MergeResult{}, err
 	}
-	parts := splitNUL(res.stdout)
+	merged, err := parseMergeTree(res.stdout)
+	merged.Clean = res.code == 0
+	return merged, err
+}
+
+// parseMergeTree reads the output of merge-tree --name-only: the tree, then the paths in conflict.
+func parseMergeTree(out []byte) (MergeResult, error) {
+	parts := splitNUL(out)
 	if len(parts) == 0 || !isOID(parts[0]) {
-		return MergeResult{}, fmt.Errorf("unexpected answer of merge-tree: %q", res.stdout)
+		return MergeResult{}, fmt.Errorf("unexpected answer of merge-tree: %q", out)
 	}
-	return MergeResult{Tree: parts[0], Clean: res.code == 0, Conflicts: slices.Compact(slices.Sorted(slices.Values(parts[1:])))}, nil
+	return MergeResult{Tree: parts[0], Conflicts: slices.Compact(slices.Sorted(slices.Values(parts[1:])))}, nil
 }

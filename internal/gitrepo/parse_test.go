@@ -214,7 +214,65 @@ func FuzzParseBatch(f *testing.F) {
 	f.Add([]byte("aa blob 3\nabc\nbb blob 0\n\n"))
 	f.Add([]byte("aa missing\n"))
 	f.Add([]byte("aa blob 99999999999999999999\nx"))
+	f.Add([]byte("aa blob 9223372036854775807\nx"))
 	f.Fuzz(func(_ *testing.T, out []byte) {
 		_ = parseBatch(out, map[string][]byte{})
+	})
+}
+
+func FuzzParseMergeTree(f *testing.F) {
+	oid := strings.Repeat("a", 40)
+	f.Add([]byte(oid + "\x00a.txt\x00dir/b c\x00"))
+	f.Add([]byte(oid + "\x00100644 " + oid + " 2\ta.txt\x00100644 " + oid + " 3\ta.txt\x00"))
+	f.Add([]byte(""))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		if merged, err := parseMergeTree(out); err == nil && !isOID(merged.Tree) {
+			t.Fatalf("tree %q", merged.Tree)
+		}
+		_, _ = parseStages(out)
+	})
+}
+
+func FuzzParseTree(f *testing.F) {
+	oid := strings.Repeat("a", 40)
+	f.Add([]byte("100644 blob " + oid + "      12\ta\tb\x00160000 commit " + oid + "       -\tsub\x00"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		entries, err := parseTree(out)
+		for _, e := range entries {
+			if err == nil && strings.ContainsRune(e.Path, 0) {
+				t.Fatalf("path %q", e.Path)
+			}
+		}
+	})
+}
+
+func FuzzParseRemote(f *testing.F) {
+	f.Add([]byte(strings.Repeat("a", 40) + "\trefs/heads/main\n"))
+	f.Add([]byte("\t\n"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		refs := map[string]string{}
+		parseRemote(out, refs)
+		for name, oid := range refs {
+			if !isOID(oid) || strings.ContainsRune(name, '\n') {
+				t.Fatalf("%q is %q", name, oid)
+			}
+		}
+	})
+}
+
+func FuzzParseModules(f *testing.F) {
+	f.Add([]byte("submodule.a.b.path\nlib/a\x00submodule.a.b.url\n../a.git\x00submodule.x\x00"))
+	f.Fuzz(func(_ *testing.T, out []byte) { parseModules(out) })
+}
+
+func FuzzSalvageRefs(f *testing.F) {
+	f.Add("refs/mendflow/salvage/run/node/1 1700000000\n")
+	f.Add("refs/mendflow/salvage/run/node/1 99999999999999999999\nrefs/x\n")
+	f.Fuzz(func(t *testing.T, lines string) {
+		for run := range newestByRun(lines) {
+			if strings.Contains(run, "/") {
+				t.Fatalf("run %q", run)
+			}
+		}
 	})
 }

@@ -63,13 +63,22 @@ func (m *Mirror) listTree(ctx context.Context, commit string, paths ...string) (
 	if err != nil {
 		return nil, fmt.Errorf("list files of %s: %w", commit, err)
 	}
+	entries, err := parseTree(res.stdout)
+	if err != nil {
+		return nil, fmt.Errorf("list files of %s: %w", commit, err)
+	}
+	return entries, nil
+}
+
+// parseTree reads the output of ls-tree -l.
+func parseTree(out []byte) ([]TreeEntry, error) {
 	var entries []TreeEntry
-	for _, record := range splitNUL(res.stdout) {
+	for _, record := range splitNUL(out) {
 		// mode SP kind SP oid SP size TAB path
 		head, path, ok := strings.Cut(record, "\t")
 		f := strings.Fields(head)
 		if !ok || len(f) != 4 {
-			return nil, fmt.Errorf("list files of %s: unexpected answer %q", commit, record)
+			return nil, fmt.Errorf("unexpected answer %q", record)
 		}
 		size, _ := strconv.ParseInt(f[3], 10, 64) // "-" for a submodule
 		entries = append(entries, TreeEntry{Path: path, Mode: f[0], Kind: f[1], OID: f[2], Size: size})

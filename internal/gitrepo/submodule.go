@@ -96,11 +96,19 @@ func (m *Mirror) submodules(ctx context.Context, commit string) ([]submodule, er
 	if err != nil {
 		return nil, err
 	}
+	return m.gitlinks(ctx, commit, parseModules(res.stdout))
+}
+
+// parseModules reads the output of config --get-regexp for submodule.NAME.path and .url.
+func parseModules(out []byte) map[string]*submodule {
 	byName := map[string]*submodule{}
-	for _, record := range splitNUL(res.stdout) {
+	for _, record := range splitNUL(out) {
 		key, value, _ := strings.Cut(record, "\n")
-		key = strings.TrimPrefix(key, "submodule.")
+		key, ours := strings.CutPrefix(key, "submodule.")
 		dot := strings.LastIndexByte(key, '.')
+		if !ours || dot < 0 {
+			continue
+		}
 		name := key[:dot]
 		if byName[name] == nil {
 			byName[name] = &submodule{Name: name}
@@ -111,7 +119,7 @@ func (m *Mirror) submodules(ctx context.Context, commit string) ([]submodule, er
 			byName[name].URL = value
 		}
 	}
-	return m.gitlinks(ctx, commit, byName)
+	return byName
 }
 
 func (m *Mirror) gitlinks(ctx context.Context, commit string, byName map[string]*submodule) ([]submodule, error) {
