@@ -86,6 +86,15 @@ func salvageScope(s Scope) Scope {
 	return wide
 }
 
+// FindSalvage returns the commit of a salvage ref: this host's, else the hub's. ErrBaseUnknown says that
+// neither has it: it lies on the host that made it until a run that is not green takes it to the hub.
+func (m *Mirror) FindSalvage(ctx context.Context, ref string) (string, error) {
+	if oid, err := readRef(m.dir, ref); err != nil || oid != "" {
+		return oid, err
+	}
+	return m.ResolveBase(ctx, ref)
+}
+
 // setMirrorRef points a ref of the mirror to a commit, whatever it held.
 func (m *Mirror) setMirrorRef(ctx context.Context, ref, oid string) error {
 	now, err := readRef(m.dir, ref)

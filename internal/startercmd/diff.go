@@ -35,8 +35,13 @@ func (a *app) diff(ctx context.Context, run, what string) error {
 	if err != nil {
 		return err
 	}
-	if to, err = mirror.ResolveBase(ctx, to); err != nil {
-		return fmt.Errorf("find %s: %w", to, err)
+	find := mirror.ResolveBase
+	if from == "" { // a salvage, which may lie on its host alone
+		find = mirror.FindSalvage
+	}
+	name := to
+	if to, err = find(ctx, name); err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
 	}
 	if from == "" {
 		from = to + "^"
