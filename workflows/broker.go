@@ -22,12 +22,10 @@ const holderCheckEvery = 2 * time.Minute
 // entity: started when somebody needs it, continued as new, never finished.
 func Broker(ctx workflow.Context, in contract.BrokerInput) error {
 	b := &broker{account: in.Account, machine: dispatch.NewBroker(in.Account), boxes: map[string]*outbox[contract.Grants]{}}
-	if len(in.Inline) > 0 {
-		if err := json.Unmarshal(in.Inline, b.machine); err != nil {
-			return fmt.Errorf("read carried state: %w", err)
-		}
-	}
 	if err := b.register(ctx); err != nil {
+		return err
+	}
+	if err := b.restore(ctx, in.Carried); err != nil {
 		return err
 	}
 	return b.run(ctx)
@@ -44,6 +42,8 @@ type broker struct {
 	alarm   alarm
 	checked time.Time
 	dirty   bool
+
+	restored bool // what the execution before this one carried is in
 }
 
 func (b *broker) register(ctx workflow.Context) error {
@@ -53,7 +53,7 @@ func (b *broker) register(ctx workflow.Context) error {
 			workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.SignalTickets, "error", err)
 			return
 		}
-		b.push(ctx, b.machine.Apply(message, workflow.Now(ctx)))
+		b.take(ctx, message)
 	})
 	b.inbox.on(ctx, contract.CommandReopen, func(p *commonpb.Payload) {
 		order, ok := decodeOperator(p)
@@ -71,6 +71,10 @@ func (b *broker) register(ctx workflow.Context) error {
 		return fmt.Errorf("register query: %w", err)
 	}
 	err := workflow.SetUpdateHandler(ctx, contract.CommandReopen, func(ctx workflow.Context, order contract.Operator) (contract.BrokerStatus, error) {
+		// Right after continue-as-new the state may still be on its way.
+		if err := workflow.Await(ctx, func() bool { return b.restored }); err != nil {
+			return contract.BrokerStatus{}, err
+		}
 		err := b.reopen(ctx, order)
 		return b.machine.Status(workflow.Now(ctx)), err
 	})
@@ -78,6 +82,17 @@ func (b *broker) register(ctx workflow.Context) error {
 		return fmt.Errorf("register update: %w", err)
 	}
 	return nil
+}
+
+// take applies what a drive says. A holder that should be known and is not has
+// been forgotten: this broker is a new one, and the holder is told.
+func (b *broker) take(ctx workflow.Context, message contract.Tickets) {
+	if message.Seq != 1 && !slices.Contains(b.machine.Holders(), message.Holder) {
+		b.box(message.Holder).send(ctx, contract.Grants{Account: b.account, Forgot: true})
+	}
+	if message.Seq > 0 {
+		b.push(ctx, b.machine.Apply(message, workflow.Now(ctx)))
+	}
 }
 
 // reopen lifts pauses and exhaustions for an operator, or only tries the pauses.
@@ -106,14 +121,21 @@ func (b *broker) run(ctx workflow.Context) error {
 			b.checkHolders(ctx, now)
 		}
 		b.describe(ctx)
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.quiet() {
-			if workflow.AllHandlersFinished(ctx) && !b.inbox.pending() {
-				return b.continueAsNew(ctx)
-			}
+		changed := func() bool { return b.dirty || len(b.gone) > 0 }
+		ready := func() bool { return changed() || b.inbox.pending() }
+		renew := workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		if renew {
+			// Nothing is taken in any more: a steady stream of messages must not keep the history growing.
+			ready = func() bool { return changed() || b.quiet(ctx) }
 		}
 		b.alarm.set(ctx, b.wake(now), "next window or check of "+b.account)
-		if err := wait(ctx, &b.alarm, func() bool { return b.dirty || b.inbox.pending() || len(b.gone) > 0 }); err != nil {
+		if err := wait(ctx, &b.alarm, ready); err != nil {
 			return err
+		}
+		if renew && !changed() && b.quiet(ctx) {
+			if err := b.continueAsNew(ctx, changed); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -141,17 +163,23 @@ func (b *broker) push(ctx workflow.Context, pushes []dispatch.Push) {
 			b.wakeRun(ctx, p)
 			continue
 		}
-		box, ok := b.boxes[p.Holder]
-		if !ok {
-			box = &outbox[contract.Grants]{
-				target: p.Holder, signal: contract.SignalGrants, merge: mergeGrants,
-				lost: func(workflow.Context, contract.Grants, error) { b.gone = append(b.gone, p.Holder) },
-			}
-			b.boxes[p.Holder] = box
-			b.order = append(b.order, p.Holder)
-		}
-		box.send(ctx, p.Grants)
+		b.box(p.Holder).send(ctx, p.Grants)
 	}
+}
+
+// box is the outbox to a holder. Those of holders that left are forgotten when
+// the broker continues as new.
+func (b *broker) box(holder string) *outbox[contract.Grants] {
+	box, ok := b.boxes[holder]
+	if !ok {
+		box = &outbox[contract.Grants]{
+			target: holder, signal: contract.SignalGrants, merge: mergeGrants,
+			lost: func(workflow.Context, contract.Grants, error) { b.gone = append(b.gone, holder) },
+		}
+		b.boxes[holder] = box
+		b.order = append(b.order, holder)
+	}
+	return box
 }
 
 // wakeRun tells a run that waits without a drive that something was lifted early.
@@ -169,6 +197,9 @@ func (b *broker) wakeRun(ctx workflow.Context, p dispatch.Push) {
 }
 
 func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
+	if newer.Forgot {
+		return older, false
+	}
 	older.Seq = newer.Seq
 	older.Granted = append(older.Granted, newer.Granted...)
 	older.Refused = append(older.Refused, newer.Refused...)
@@ -185,19 +216,11 @@ func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
 	return older, true
 }
 
-// quiet reports whether nothing is on its way, and forgets outboxes of holders that left.
-func (b *broker) quiet() bool {
-	if b.waking > 0 {
+// quiet reports whether nothing is on its way.
+func (b *broker) quiet(ctx workflow.Context) bool {
+	if b.waking > 0 || !workflow.AllHandlersFinished(ctx) {
 		return false
 	}
-	held := b.machine.Holders()
-	b.order = slices.DeleteFunc(b.order, func(holder string) bool {
-		if slices.Contains(held, holder) || !b.boxes[holder].idle() {
-			return false
-		}
-		delete(b.boxes, holder)
-		return true
-	})
 	for _, holder := range b.order {
 		if !b.boxes[holder].idle() {
 			return false
@@ -227,12 +250,36 @@ func (b *broker) checkHolders(ctx workflow.Context, now time.Time) {
 	})
 }
 
-func (b *broker) continueAsNew(ctx workflow.Context) error {
+// continueAsNew returns nil when the state changed while it was being stored.
+func (b *broker) continueAsNew(ctx workflow.Context, changed func() bool) error {
 	data, err := json.Marshal(b.machine)
 	if err != nil {
 		return fmt.Errorf("write carried state: %w", err)
 	}
-	return workflow.NewContinueAsNewError(ctx, contract.WorkflowBroker, contract.BrokerInput{Account: b.account, Inline: data})
+	carried, err := pack(ctx, contract.BrokerID(b.account), data)
+	if err != nil {
+		return err
+	}
+	if changed() || !b.quiet(ctx) || !b.inbox.carryMessages(carried) {
+		return nil
+	}
+	return workflow.NewContinueAsNewError(ctx, contract.WorkflowBroker, contract.BrokerInput{Account: b.account, Carried: carried})
+}
+
+// restore reads what the execution before this one carried over.
+func (b *broker) restore(ctx workflow.Context, carried *contract.Carried) error {
+	if carried != nil {
+		data, err := unpack(ctx, carried)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, b.machine); err != nil {
+			return fmt.Errorf("read carried state: %w", err)
+		}
+		b.inbox.deliver(carried.Messages)
+	}
+	b.restored = true
+	return nil
 }
 
 // describe shows the account in the Web UI.

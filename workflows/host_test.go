@@ -28,6 +28,9 @@ type host struct {
 	hook func(ctx context.Context, name string) error
 	// later delays an attempt without blocking a thread; nil: the activity waits itself.
 	later func(ctx context.Context, takes time.Duration, end contract.WorkerEnd) error
+	// ensure starts a broker; closed are the workflows that do not run any more.
+	ensure func(account string)
+	closed []string
 
 	mu       sync.Mutex
 	blobs    map[string][]byte
@@ -259,12 +262,18 @@ func (h *host) WriteReport(ctx context.Context, in contract.ReportInput) (contra
 	return contract.ReportEnd{Markdown: contract.Artifact{URI: "report.md"}, JSON: contract.Artifact{URI: "report.json"}, Head: "head"}, nil
 }
 
-func (h *host) EnsureBrokers(ctx context.Context, _ []string) error {
+func (h *host) EnsureBrokers(ctx context.Context, accounts []string) error {
+	for _, account := range accounts {
+		h.ensure(account)
+	}
 	return h.begin(ctx, "EnsureBrokers")
 }
 
-func (h *host) ClosedWorkflows(ctx context.Context, _ []string) ([]string, error) {
-	return nil, h.begin(ctx, "ClosedWorkflows")
+func (h *host) ClosedWorkflows(ctx context.Context, ids []string) ([]string, error) {
+	if err := h.begin(ctx, "ClosedWorkflows"); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(h.closed, id) }), nil
 }
 
 // tried lists the attempts of a node so far.

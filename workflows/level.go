@@ -20,7 +20,7 @@ func Level(root workflow.Context, in contract.LevelInput) error {
 	// A cancel is an order to stop; what must happen then happens in a context that it does not reach.
 	ctx, cancel := workflow.NewDisconnectedContext(root)
 	defer cancel()
-	l := &level{in: in, drive: dispatch.NewDrive(in), brokers: map[string]*outbox[contract.Tickets]{}, attempts: map[string]workflow.CancelFunc{}}
+	l := &level{in: in, drive: dispatch.NewDrive(in), attempts: map[string]workflow.CancelFunc{}}
 	l.run = &outbox[contract.DriveReport]{
 		target: contract.RemediationID(in.Run), signal: contract.SignalReport, merge: mergeReports,
 		lost: func(ctx workflow.Context, _ contract.DriveReport, err error) {
@@ -51,8 +51,7 @@ type level struct {
 	inbox    inbox
 	alarm    alarm
 	run      *outbox[contract.DriveReport]
-	brokers  map[string]*outbox[contract.Tickets]
-	accounts []string // of brokers, in order of the first message
+	brokers  []*brokerLink // in order of the first message
 	attempts map[string]workflow.CancelFunc
 	running  []string // tickets under way, oldest first
 	leaving  int      // kept trees that are being released
@@ -87,7 +86,11 @@ func (l *level) loop(root, ctx workflow.Context) error {
 		if l.over() {
 			return nil
 		}
-		l.alarm.set(ctx, actions.Wake, "a pool may be tried again")
+		at := actions.Wake
+		if next := l.remind(ctx, now); at.IsZero() || !next.IsZero() && next.Before(at) {
+			at = next
+		}
+		l.alarm.set(ctx, at, "a pool may be tried again")
 		if err := wait(ctx, &l.alarm, func() bool {
 			return l.dirty || l.inbox.pending() || len(l.ended) > 0 || root.Err() != nil && l.stop != contract.StopCancel || l.over()
 		}); err != nil {
@@ -101,8 +104,8 @@ func (l *level) over() bool {
 	if !l.drive.Drained() || len(l.running) > 0 || l.leaving > 0 || len(l.ended) > 0 || l.inbox.pending() || l.dirty {
 		return false
 	}
-	for _, account := range l.accounts {
-		if !l.brokers[account].idle() {
+	for _, link := range l.brokers {
+		if !link.idle() {
 			return false
 		}
 	}
@@ -161,6 +164,7 @@ func (l *level) receive(ctx workflow.Context, payload *commonpb.Payload) {
 		workflow.GetLogger(ctx).Warn("ignore message", "signal", contract.SignalGrants, "error", err)
 		return
 	}
+	l.heard(ctx, grants)
 	for _, launch := range l.drive.Receive(grants, workflow.Now(ctx)) {
 		l.launch(ctx, launch)
 	}
@@ -211,7 +215,7 @@ func (l *level) leave(ctx workflow.Context, in contract.NodeInput, kept contract
 // carryOut sends what the drive decided.
 func (l *level) carryOut(ctx workflow.Context, actions dispatch.Actions) {
 	for _, m := range actions.Messages {
-		l.broker(m.Account).send(ctx, m.Tickets)
+		l.link(ctx, m.Account).send(ctx, m.Tickets)
 	}
 	for _, report := range actions.Reports {
 		l.report(ctx, report)
@@ -232,29 +236,6 @@ func (l *level) report(ctx workflow.Context, report contract.DriveReport) {
 	l.run.send(ctx, report)
 }
 
-func (l *level) broker(account string) *outbox[contract.Tickets] {
-	box, ok := l.brokers[account]
-	if !ok {
-		box = &outbox[contract.Tickets]{
-			target: contract.BrokerID(account), signal: contract.SignalTickets, merge: mergeTickets,
-			lost: func(ctx workflow.Context, m contract.Tickets, _ error) { l.reviveBroker(ctx, account, m) },
-		}
-		l.brokers[account] = box
-		l.accounts = append(l.accounts, account)
-	}
-	return box
-}
-
-// reviveBroker starts a broker that is not there and delivers the message that it missed.
-func (l *level) reviveBroker(ctx workflow.Context, account string, message contract.Tickets) {
-	actx := withLightOptions(ctx, "start the broker of "+account)
-	if err := workflow.ExecuteActivity(actx, service.EnsureBrokers, []string{account}).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Error("start broker", "account", account, "error", err)
-	}
-	box := l.brokers[account]
-	box.queue = append([]contract.Tickets{message}, box.queue...)
-}
-
 func mergeReports(older, newer contract.DriveReport) (contract.DriveReport, bool) {
 	merged := newer
 	merged.Settled = append(slices.Clone(older.Settled), newer.Settled...)
@@ -262,17 +243,6 @@ func mergeReports(older, newer contract.DriveReport) (contract.DriveReport, bool
 	merged.Friction = append(slices.Clone(older.Friction), newer.Friction...)
 	merged.Pools = append(slices.Clone(older.Pools), newer.Pools...)
 	return merged, fits(merged)
-}
-
-// mergeTickets joins messages unless the newer takes something back: it might be what the older asks for.
-func mergeTickets(older, newer contract.Tickets) (contract.Tickets, bool) {
-	if len(newer.Withdraw) > 0 {
-		return older, false
-	}
-	older.Seq = newer.Seq
-	older.Reserve = append(slices.Clone(older.Reserve), newer.Reserve...)
-	older.Settle = append(slices.Clone(older.Settle), newer.Settle...)
-	return older, fits(older)
 }
 
 // describe shows the drive in the Web UI.

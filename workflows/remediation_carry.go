@@ -3,23 +3,12 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
 	"mendflow/internal/contract"
 	"mendflow/internal/dispatch"
 	"mendflow/internal/run"
-)
-
-// partSize bounds one stored part of a run's state; base64 in a payload adds a third.
-const partSize = 40 << 10
-
-// inlineSize is how much state may travel in the input of the next execution,
-// and messageSize how much of what arrived last; base64 adds a third to both.
-const (
-	inlineSize  = 20 << 10
-	messageSize = 20 << 10
 )
 
 // carriedState is everything that outlives continue-as-new.
@@ -81,26 +70,16 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		return fmt.Errorf("write carried state: %w", err)
 	}
 	next := r.in
-	next.Carried = &contract.Carried{}
-	if len(data) <= inlineSize {
-		next.Carried.Inline = data
-	} else if next.Carried.Parts, err = r.store(ctx, "carried", data); err != nil {
-		return fmt.Errorf("store carried state: %w", err)
+	if next.Carried, err = pack(ctx, r.in.Run, data); err != nil {
+		return err
 	}
 	if r.dirty || cancelled() || !r.sent(ctx) {
 		return nil
 	}
-	messages := r.inbox.carry()
-	size := 0
-	for _, m := range messages {
-		size += len(m.Data)
-	}
-	if size > messageSize {
-		r.inbox.deliver(messages)
+	if !r.inbox.carryMessages(next.Carried) {
 		r.dirty = true
 		return nil
 	}
-	next.Carried.Messages = messages
 	return workflow.NewContinueAsNewError(ctx, contract.WorkflowRemediation, next)
 }
 
@@ -110,9 +89,9 @@ func (r *remediation) restore(ctx workflow.Context) error {
 		r.restored = true
 		return nil
 	}
-	data, err := r.load(ctx, r.in.Carried)
+	data, err := unpack(ctx, r.in.Carried)
 	if err != nil {
-		return fmt.Errorf("load carried state: %w", err)
+		return err
 	}
 	state := carriedState{Front: dispatch.NewFrontier(nil, dispatch.FrontierOptions{}), Holds: r.holds, Friction: r.friction}
 	if err := json.Unmarshal(data, &state); err != nil {
@@ -131,42 +110,6 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	r.in.Carried, r.restored = nil, true
 	r.inbox.deliver(messages)
 	return nil
-}
-
-// store puts data into the artifact store in parts that fit into payloads, all at once.
-func (r *remediation) store(ctx workflow.Context, name string, data []byte) ([]contract.Artifact, error) {
-	var saves []workflow.Future
-	for part := range slices.Chunk(data, partSize) {
-		in := contract.StateInput{Run: r.in.Run, Name: fmt.Sprintf("%s-%03d", name, len(saves)), Data: part}
-		saves = append(saves, workflow.ExecuteActivity(withLightOptions(ctx, "store "+in.Name), artifact.SaveState, in))
-	}
-	parts := make([]contract.Artifact, len(saves))
-	for i, save := range saves {
-		if err := save.Get(ctx, &parts[i]); err != nil {
-			return nil, err
-		}
-	}
-	return parts, nil
-}
-
-// load brings the carried state together.
-func (r *remediation) load(ctx workflow.Context, carried *contract.Carried) ([]byte, error) {
-	if len(carried.Parts) == 0 {
-		return carried.Inline, nil
-	}
-	var loads []workflow.Future
-	for _, part := range carried.Parts {
-		loads = append(loads, workflow.ExecuteActivity(withLightOptions(ctx, "load carried state"), artifact.LoadState, part))
-	}
-	var data []byte
-	for _, load := range loads {
-		var part []byte
-		if err := load.Get(ctx, &part); err != nil {
-			return nil, err
-		}
-		data = append(data, part...)
-	}
-	return data, nil
 }
 
 // record is what the report is made of.

@@ -197,7 +197,7 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 }
 
 func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settlement) {
-	d.remove(s.Node)
+	d.remove(s.Node, s.Opening)
 	r.account(ctx, d, s.Attempts)
 	changes := r.front.Settle(s, workflow.Now(ctx))
 	if changes.Ignored != "" {
@@ -220,7 +220,7 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 }
 
 func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Stranding) {
-	d.remove(s.Node)
+	d.remove(s.Node, s.Opening)
 	r.account(ctx, d, s.Attempts)
 	if s.Cause == contract.StrandHeld && d.Stop == "" {
 		d.Sealed = true // it took as many attempts as a drive may
@@ -239,8 +239,8 @@ func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Strandin
 	r.event(ctx, "%s waits (%s)%s: %s", s.Node, s.Cause, until, s.Reason)
 }
 
-func (d *drive) remove(node string) {
-	d.Nodes = slices.DeleteFunc(d.Nodes, func(a contract.Admission) bool { return a.Node == node })
+func (d *drive) remove(node string, opening int) {
+	d.Nodes = slices.DeleteFunc(d.Nodes, func(a contract.Admission) bool { return a.Node == node && a.Opening == opening })
 }
 
 // account adds up usage and friction of attempts.

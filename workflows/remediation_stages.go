@@ -220,7 +220,13 @@ func (r *remediation) redGate(ctx workflow.Context) {
 
 // judged closes the run after a gate that is not red.
 func (r *remediation) judged(workflow.Context) {
-	left := len(r.front.Abandon("the run ended before it was repaired").Items)
+	r.front.Abandon("the run ended before it was repaired")
+	left := 0
+	for _, item := range r.front.Items() {
+		if !item.Status.VerifiedComplete() && !item.Status.Skip() {
+			left++
+		}
+	}
 	switch {
 	case left > 0:
 		r.close(contract.RunBlocked, fmt.Sprintf("%d findings are left", left))
@@ -244,7 +250,7 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 	now := workflow.Now(ctx)
 	r.closed = &now
 	r.launch(ctx, false, func(ctx workflow.Context) error {
-		parts, err := r.store(ctx, "record", r.record())
+		parts, err := saveParts(ctx, r.in.Run, "record", r.record())
 		if err != nil {
 			return err
 		}

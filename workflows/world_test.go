@@ -11,6 +11,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
@@ -28,6 +29,8 @@ type world struct {
 	host   *host
 	in     contract.RemediationInput
 	began  time.Time
+	level  func(workflow.Context, contract.LevelInput) error // Level, unless a test replaces it
+	before func(ctx workflow.Context) error                  // runs when the brokers are there
 	result contract.RemediationResult
 }
 
@@ -53,11 +56,16 @@ func newWorld(t *testing.T, h *host, pools ...contract.Pool) *world {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quietLogger{})
-	w := &world{env: suite.NewTestWorkflowEnvironment(), host: h, in: testInput(pools...)}
+	w := &world{env: suite.NewTestWorkflowEnvironment(), host: h, in: testInput(pools...), level: Level}
 	w.began = w.env.Now()
 	w.env.SetTestTimeout(hang)
 	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: hang, Interceptors: []interceptor.WorkerInterceptor{&timerWatch{}}})
-	Register(w.env)
+	for name, code := range map[string]any{
+		contract.WorkflowRemediation: Remediation, contract.WorkflowNode: Node, contract.WorkflowBroker: Broker,
+		contract.WorkflowLevel: func(ctx workflow.Context, in contract.LevelInput) error { return w.level(ctx, in) },
+	} {
+		w.env.RegisterWorkflowWithOptions(code, workflow.RegisterOptions{Name: name})
+	}
 	w.env.RegisterWorkflowWithOptions(w.live, workflow.RegisterOptions{Name: "World"})
 	h.register(w.env, true)
 	h.later = func(ctx context.Context, takes time.Duration, end contract.WorkerEnd) error {
@@ -67,25 +75,58 @@ func newWorld(t *testing.T, h *host, pools ...contract.Pool) *world {
 			end.EndedAt = w.env.Now()
 			require.NoError(t, w.env.CompleteActivity(info.TaskToken, end, nil))
 			// The environment gives the workflow task to the root; the signal gives the child its own.
-			require.NoError(t, w.env.SignalWorkflowByID(info.WorkflowExecution.ID, "wake", nil))
+			_ = w.env.SignalWorkflowByID(info.WorkflowExecution.ID, "wake", nil)
 		}, takes)
 		return activity.ErrResultPending
 	}
 	w.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).
-		Return(func(string, string, string, string, any) error { return serviceerror.NewNotFound("no such workflow") }).Maybe()
+		Return(func(_, id, _, _ string, _ any) error {
+			if id == otherDrive {
+				return nil
+			}
+			return serviceerror.NewNotFound("no such workflow")
+		}).Maybe()
+	h.ensure = func(account string) { w.ensure(t, account) }
 	return w
 }
 
+// otherDrive is a drive of another run, which takes what it is sent.
+const otherDrive = "remediation/other/L01"
+
+// ensureSignal has the world start a broker that is not there.
+const ensureSignal = "ensure"
+
+func (w *world) ensure(t *testing.T, account string) {
+	require.NoError(t, w.env.SignalWorkflowByID(worldID, ensureSignal, account))
+}
+
+const worldID = "world"
+
 // live starts the brokers and the run, and ends with the run.
 func (w *world) live(ctx workflow.Context) (contract.RemediationResult, error) {
-	book := newPoolBook(w.in.Pools)
-	for _, account := range book.accounts() {
+	start := func(ctx workflow.Context, account string) error {
 		options := workflow.ChildWorkflowOptions{
 			WorkflowID: contract.BrokerID(account), TaskQueue: contract.QueueMain,
 			ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_TERMINATE,
 		}
 		broker := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), contract.WorkflowBroker, contract.BrokerInput{Account: account})
-		if err := broker.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+		return broker.GetChildWorkflowExecution().Get(ctx, nil)
+	}
+	book := newPoolBook(w.in.Pools)
+	for _, account := range book.accounts() {
+		if err := start(ctx, account); err != nil {
+			return contract.RemediationResult{}, err
+		}
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var account string
+			workflow.GetSignalChannel(ctx, ensureSignal).Receive(ctx, &account)
+			_ = start(ctx, account) // one that runs already is as good
+		}
+	})
+	if w.before != nil {
+		if err := w.before(ctx); err != nil {
 			return contract.RemediationResult{}, err
 		}
 	}
@@ -97,6 +138,7 @@ func (w *world) live(ctx workflow.Context) (contract.RemediationResult, error) {
 
 func (w *world) run(t *testing.T) contract.RemediationResult {
 	t.Helper()
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: worldID, TaskQueue: contract.QueueMain})
 	w.env.ExecuteWorkflow("World")
 	require.True(t, w.env.IsWorkflowCompleted())
 	require.NoError(t, w.env.GetWorkflowError())

@@ -4,11 +4,12 @@ import "time"
 
 // BrokerInput starts or continues the broker of an account.
 type BrokerInput struct {
-	Account string `json:"account"`
-	Inline  []byte `json:"inline,omitempty"` // carried through continue-as-new
+	Account string   `json:"account"`
+	Carried *Carried `json:"carried,omitempty"` // set by continue-as-new only
 }
 
-// Tickets is one message of a drive to a broker. Seq counts the messages of the holder to this broker from 1.
+// Tickets is one message of a drive to a broker. Seq counts the messages of the
+// holder to this broker from 1; 0 only asks whether the broker still knows the holder.
 type Tickets struct {
 	Holder   string        `json:"holder"` // workflow id of the drive
 	Run      string        `json:"run"`
@@ -44,6 +45,8 @@ type Grants struct {
 	Granted []string        `json:"granted,omitempty"`
 	Refused []TicketRefusal `json:"refused,omitempty"`
 	States  []AccountState  `json:"states,omitempty"` // all pauses and exhaustions that hold now, when they changed
+	// Forgot: the broker knew nothing of the holder when it wrote this; what waited there is lost.
+	Forgot bool `json:"forgot,omitempty"`
 }
 
 // TicketRefusal says why a ticket will not be granted now.
