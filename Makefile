@@ -15,7 +15,7 @@ SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not 
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
-.PHONY: help build demo modernize test check bench soak format lint tidy vet unit devserver-test workflowcheck e2e clean
+.PHONY: help build demo modernize test check bench fuzz soak format lint tidy vet unit devserver-test workflowcheck e2e clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -40,7 +40,7 @@ modernize: build ## bring a public repository to Go 1.26, twice; needs the Go mo
 
 test: check ## what the README names; the same as check
 
-check: format lint tidy vet unit devserver-test workflowcheck e2e ## everything that CI runs
+check: format lint tidy vet unit devserver-test workflowcheck fuzz e2e ## everything that CI runs
 
 format: ## refuse files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
@@ -72,8 +72,17 @@ e2e: build ## end-to-end tests against the embedded server
 bench: build ## the figures of docs/performance.md
 	go run ./e2e/bench
 
+# Each target in turn, four at once; what crashes one is kept as a file of its corpus (testdata/fuzz).
+FUZZTIME := 5s
+fuzz: ## every fuzz target for FUZZTIME (5s)
+	@git grep -E '^func Fuzz' -- '*_test.go' | sed -E 's#^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*#\1 \2#' | \
+	xargs -P 4 -L 1 sh -c 'go test ./$$0 -run "^$$1\$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 2 >.cache/fuzz-$$(basename $$0)-$$1.log 2>&1 && \
+	  echo "ok $$0 $$1" || { cat .cache/fuzz-$$(basename $$0)-$$1.log; exit 255; }'
+
 soak: build ## long random tests: kills, fuzzing
-	MENDFLOW_SOAK=1 go test -timeout 80m -count=1 ./e2e/...
+	MENDFLOW_SOAK=1 MENDFLOW_SOAK_ROUNDS=20 MENDFLOW_SOAK_KILLS=100 MENDFLOW_SOAK_BYTES=10737418240 \
+	  go test -timeout 80m -count=1 ./e2e/... ./internal/gitrepo ./internal/process
+	$(MAKE) fuzz FUZZTIME=2m
 
 clean: ## remove what was built
 	rm -rf bin
