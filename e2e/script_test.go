@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,12 +23,14 @@ import (
 //	starter ARGS            the built program, connected to the shared lab; ! negates
 //	exits CODE PROGRAM ARGS runs a program that must end with this code
 //	repo DIR                makes DIR a git repository and remembers the user's checkout
-//	scripts DIR             gives the worker scripts in DIR to the script's run
+//	scripts DIR [RUN]       gives the worker scripts in DIR to the script's run, or to another
 //	await STATUS            waits until the run has the status
+//	await-node NODE STATE   waits until a node of the run has the state
 //	await-signal NAME       waits until a worker gives a signal
 //	tell NAME               gives a signal to the workers
 //	await-match FILE REGEXP waits until a file matches, and keeps a group in $MATCH
 //	untouched               checks that the user's checkout is as it was
+//	invariants              checks the invariants of a run that has closed or stands still
 //
 // $RUN is an id for the script's run, $POOLS the pools file of the shared lab.
 func TestScripts(t *testing.T) {
@@ -50,12 +54,14 @@ func TestScripts(t *testing.T) {
 			"starter":      starter,
 			"exits":        exits,
 			"repo":         with((*scripted).repository, 1),
-			"scripts":      with((*scripted).scripts, 1),
+			"scripts":      with((*scripted).scripts, 1, 2),
 			"await":        with((*scripted).await, 1),
+			"await-node":   with((*scripted).awaitNode, 2),
 			"await-signal": with((*scripted).awaitSignal, 1),
 			"tell":         with((*scripted).tell, 1),
 			"await-match":  with((*scripted).awaitMatch, 2),
 			"untouched":    with((*scripted).untouched, 0),
+			"invariants":   with((*scripted).invariants, 0),
 		},
 	})
 }
@@ -98,11 +104,11 @@ type scripted struct {
 	before testkit.Checkout
 }
 
-// with adapts a command that takes a fixed number of arguments and cannot be negated.
-func with(f func(*scripted, *testscript.TestScript, []string), arguments int) func(*testscript.TestScript, bool, []string) {
+// with adapts a command that takes certain numbers of arguments and cannot be negated.
+func with(f func(*scripted, *testscript.TestScript, []string), arguments ...int) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
-		if neg || len(args) != arguments {
-			ts.Fatalf("want %d arguments, and no !", arguments)
+		if neg || !slices.Contains(arguments, len(args)) {
+			ts.Fatalf("want %v arguments, and no !", arguments)
 		}
 		s, ok := ts.Value(scriptedKey{}).(*scripted)
 		if !ok {
@@ -118,6 +124,7 @@ type fatal struct {
 	ts *testscript.TestScript
 }
 
+func (f fatal) Context() context.Context          { return context.Background() }
 func (f fatal) Helper()                           {}
 func (f fatal) Errorf(format string, args ...any) { f.ts.Fatalf(format, args...) }
 func (f fatal) Fatalf(format string, args ...any) { f.ts.Fatalf(format, args...) }
@@ -126,16 +133,20 @@ func (f fatal) FailNow()                          { f.ts.Fatalf("the script cann
 
 func (s *scripted) repository(ts *testscript.TestScript, args []string) {
 	t := fatal{ts: ts}
+	ts.Check(os.MkdirAll(ts.MkAbs(args[0]), 0o755))
 	s.repo = testkit.NewRepo(t, ts.MkAbs(args[0]), nil)
 	s.before = s.repo.Checkout(t)
 }
 
 func (s *scripted) scripts(ts *testscript.TestScript, args []string) {
-	dir := ts.MkAbs(args[0])
+	dir, run := ts.MkAbs(args[0]), s.run
+	if len(args) > 1 {
+		run = args[1]
+	}
 	entries, err := os.ReadDir(dir)
 	ts.Check(err)
 	for _, e := range entries {
-		s.lab.Control.Script(fatal{ts: ts}, s.run, e.Name(), ts.ReadFile(filepath.Join(dir, e.Name())))
+		s.lab.Control.Script(fatal{ts: ts}, run, e.Name(), ts.ReadFile(filepath.Join(dir, e.Name())))
 	}
 }
 
@@ -144,6 +155,13 @@ func (s *scripted) await(ts *testscript.TestScript, args []string) {
 	if string(v.Status) != args[0] {
 		ts.Fatalf("run %s closed as %s: %s", s.run, v.Status, v.Reason)
 	}
+}
+
+func (s *scripted) awaitNode(ts *testscript.TestScript, args []string) {
+	t := fatal{ts: ts}
+	testkit.Eventually(t, args[0]+" is "+args[1], func() bool {
+		return string(s.lab.Client.Nodes(t, s.run)[args[0]].State) == args[1]
+	})
 }
 
 func (s *scripted) awaitSignal(ts *testscript.TestScript, args []string) {
@@ -172,4 +190,11 @@ func (s *scripted) awaitMatch(ts *testscript.TestScript, args []string) {
 func (s *scripted) untouched(ts *testscript.TestScript, _ []string) {
 	t := fatal{ts: ts}
 	s.before.Check(t, s.repo.Checkout(t))
+}
+
+func (s *scripted) invariants(ts *testscript.TestScript, _ []string) {
+	testkit.CheckInvariants(fatal{ts: ts}, testkit.Scene{
+		Run: s.run, Client: s.lab.Client, Control: s.lab.Control, Repo: s.repo, Before: s.before,
+		States: []string{s.lab.Host.State},
+	})
 }

@@ -56,6 +56,7 @@ func (c Control) Command() []string {
 //	raw TEXT             deliver TEXT as the result
 //	say TEXT             print to standard output
 //	cry TEXT             print to standard error
+//	prompt               print the prompt, each line after "told: "
 //	tell NAME            give a signal
 //	wait NAME            wait for a signal
 //	work DURATION        take time

@@ -139,6 +139,8 @@ func (w *worker) step(step, rest string) error {
 	case "cry":
 		_, err := fmt.Fprintln(os.Stderr, rest)
 		return err
+	case "prompt":
+		return w.prompt()
 	case "tell":
 		return w.control.Tell(w.run, rest)
 	case "wait":
@@ -186,6 +188,18 @@ func (w *worker) put(path, text string, how int) error {
 		return err
 	}
 	return file.Close()
+}
+
+// prompt prints what the worker was told.
+func (w *worker) prompt() error {
+	data, err := os.ReadFile(os.Getenv("MENDFLOW_PROMPT"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		fmt.Fprint(os.Stdout, "told: ", line)
+	}
+	return nil
 }
 
 // result writes the result file in one step, as a careful worker does.
