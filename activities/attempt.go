@@ -33,8 +33,13 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	heart.tell() // whoever takes over after our death has to know where we were
 	ctx, stop := untilHostStops(ctx)
 	defer stop()
+	ctx, leave, err := a.turn(ctx, in)
+	if err != nil {
+		return contract.WorkerEnd{Host: a.Host.ID, Outcome: contract.OutcomeInterrupted, Reason: "stopped before it began"}, nil
+	}
+	defer leave()
 	l := &launch{Attempt: a, in: in, heart: heart, end: contract.WorkerEnd{Host: a.Host.ID, StartedAt: a.Now().UTC()}}
-	err := l.run(ctx)
+	err = l.run(ctx)
 	if err != nil && ctx.Err() != nil { // a pause, a cancel or the host's own stop, before the worker ran
 		l.interrupted()
 		err = nil
@@ -45,6 +50,18 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	}
 	l.end.EndedAt = a.Now().UTC()
 	return l.end, translate(ctx, err)
+}
+
+// turn waits until nothing of this attempt, or of the one that it continues, is at work on this host.
+func (a *Attempt) turn(ctx context.Context, in contract.NodeInput) (context.Context, func(), error) {
+	if in.Kept != nil {
+		_, leave, err := a.Host.turns.take(ctx, in.Run, in.Node, in.Kept.Attempt)
+		if err != nil {
+			return ctx, nil, err
+		}
+		leave()
+	}
+	return a.Host.turns.take(ctx, in.Run, in.Node, in.Attempt)
 }
 
 // untilHostStops ends the context when this worker process is asked to stop, so

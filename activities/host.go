@@ -45,6 +45,8 @@ type Host struct {
 	// Hook is called at the named kill points that lie in activities; nil: nothing.
 	Hook func(point string)
 
+	turns turns // who is at which attempt
+
 	mu   sync.Mutex
 	runs map[string]*openRun // by configuration
 }

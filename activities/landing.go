@@ -28,8 +28,13 @@ func (a *Landing) LandWork(ctx context.Context, in contract.LandInput) (contract
 	defer heart.end()
 	ctx, stop := untilHostStops(ctx)
 	defer stop()
+	ctx, leave, err := a.Host.turns.take(ctx, in.Run, in.Node, in.Attempt)
+	if err != nil {
+		return contract.LandEnd{Outcome: contract.OutcomeInterrupted, Reason: "stopped before it began"}, nil
+	}
+	defer leave()
 	l := &lander{Landing: a, in: in, heart: heart}
-	err := l.run(ctx)
+	err = l.run(ctx)
 	if err != nil && ctx.Err() != nil {
 		l.end = contract.LandEnd{Outcome: contract.OutcomeInterrupted, Reason: "stopped during " + heart.now().Step}
 		err = nil

@@ -176,6 +176,11 @@ func (l *lander) redAtBase(ctx context.Context) (bool, error) {
 func (a *Landing) ReleaseWorktree(ctx context.Context, in contract.ReleaseInput) (contract.ReleaseEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "release")
 	defer heart.end()
+	ctx, leave, err := a.Host.turns.take(ctx, in.Run, in.Node, in.Attempt)
+	if err != nil {
+		return contract.ReleaseEnd{}, translate(ctx, err)
+	}
+	defer leave()
 	end, err := a.release(ctx, in)
 	return end, translate(ctx, err)
 }
