@@ -268,6 +268,13 @@ func (l poolsFileLimit) pattern(path string, r *plan.FaultReport) contract.Limit
 	if l.Outcome == "" {
 		r.AddMissing(path, "outcome", "the outcome is missing", "write one of "+strings.Join(l.Outcome.Values(), ", "))
 	}
+	switch hard := contract.Outcome(l.Outcome); hard {
+	case contract.OutcomeCreditExhausted, contract.OutcomeAuthFailed, contract.OutcomeModelUnavailable:
+		if l.Reset != "" {
+			r.Add(path+".reset", fmt.Sprintf("%s has no reset: only an operator ends it", hard), "leave reset out, or write rate_limited")
+		}
+	default:
+	}
 	if l.Match == "" {
 		r.AddMissing(path, "match", "the pattern is missing", "write a regular expression (RE2)")
 		return out

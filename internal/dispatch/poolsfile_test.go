@@ -228,3 +228,14 @@ func FuzzParsePools(f *testing.F) {
 		}
 	})
 }
+
+func TestPatternOfWhatOnlyAnOperatorEndsHasNoReset(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		"pools.yaml:4:57: limit_patterns[0].reset: auth_failed has no reset: only an operator ends it; leave reset out, or write rate_limited",
+	}, poolFaults(`version: 1
+pools: [{id: a, provider: command, command: [x]}]
+limit_patterns:
+  - {match: "who are you", outcome: auth_failed, reset: 15m}
+`))
+}

@@ -17,7 +17,8 @@ type Pattern struct {
 	Outcome Outcome
 	// Reset names the group of Match that holds the reset; empty: the groups
 	// called "reset" (any time expression), "at" (an instant), "in" (a wait) or
-	// "epoch", where they exist.
+	// "epoch", where they exist. What is no group is a wait of its own, as
+	// time.ParseDuration reads it: "15m".
 	Reset string
 }
 
@@ -29,7 +30,8 @@ type Patterns struct {
 type userRule struct {
 	re      *regexp.Regexp
 	outcome Outcome
-	groups  []int // of the reset, in order of preference
+	groups  []int         // of the reset, in order of preference
+	wait    time.Duration // fixed; 0: none
 	name    string
 }
 
@@ -73,7 +75,9 @@ func compile(p Pattern, i int) (userRule, error) {
 	if p.Reset != "" {
 		names = []string{p.Reset}
 		if re.SubexpIndex(p.Reset) < 0 {
-			faults = append(faults, fmt.Errorf("read reset: match has no group %q", p.Reset))
+			if r.wait, err = time.ParseDuration(p.Reset); err != nil || r.wait < 0 {
+				faults = append(faults, fmt.Errorf("read reset: match has no group %q, and it is no duration", p.Reset))
+			}
 		}
 	}
 	for _, name := range names {
@@ -104,6 +108,10 @@ func (ps Patterns) apply(c calendar, src string) (Verdict, bool) {
 		v.Evidence = excerpt([]byte(src[m[0]:m[1]]))
 		if r.outcome != RateLimited && r.outcome != Overloaded {
 			return v, true
+		}
+		if r.wait > 0 {
+			at := c.observed.Add(r.wait)
+			v.ResetAt, v.ResetPrecision = &at, Exact
 		}
 		for _, g := range r.groups {
 			if m[2*g] < 0 {

@@ -23,6 +23,7 @@ func TestPatternsAreTriedBeforeTheRules(t *testing.T) {
 		"instant":          {Pattern{Match: `opens (?P<at>\S+)$`, Outcome: RateLimited}, "opens 2026-05-20T12:00:00Z", RateLimited, 2 * time.Hour},
 		"clock":            {Pattern{Match: `opens (?P<at>.*)`, Outcome: RateLimited}, "opens 3pm (UTC)", RateLimited, 5 * time.Hour},
 		"epoch":            {Pattern{Match: `until=(?P<epoch>\d+)`, Outcome: RateLimited}, "until=1779274800", RateLimited, time.Hour},
+		"fixed wait":       {Pattern{Match: `slow down`, Outcome: RateLimited, Reset: "90s"}, "please slow down", RateLimited, 90 * time.Second},
 		"named group":      {Pattern{Match: `(?P<reset>1) then (?P<when>\d+s)`, Outcome: RateLimited, Reset: "when"}, "1 then 30s", RateLimited, 30 * time.Second},
 		"unreadable group": {Pattern{Match: `opens (?P<at>.*)`, Outcome: RateLimited}, "opens when it opens", RateLimited, 0},
 		"group not taken":  {Pattern{Match: `closed( for (?P<in>\d+s))?`, Outcome: RateLimited}, "closed", RateLimited, 0},
