@@ -21,6 +21,9 @@ const (
 	saysReset   = "Claude AI usage limit reached|{epoch}"
 	saysLimit   = "API Error: Rate limit reached"
 	saysCredit  = "Spending cap reached resets 8am"
+	saysModel   = "You have exhausted your daily quota on this model."
+	saysUnknown = "worker exit: usage quota policy violation (code Q-17)"
+	saysOwn     = "error: the flux capacitor is empty"
 	saysTooLong = "API Error: 413 Payload Too Large (previous attempt: 429 Too Many Requests, retry in 20s)"
 )
 
@@ -145,7 +148,10 @@ func (l *quotaLab) writePools(t *testing.T, path string, host bool, pools ...quo
 		}
 		list = append(list, pool)
 	}
-	data, err := json.MarshalIndent(map[string]any{"version": 1, "pools": list}, "", "  ")
+	doc := map[string]any{"version": 1, "pools": list, "limit_patterns": []map[string]any{
+		{"match": "flux capacitor is empty", "outcome": "rate_limited", "reset": "15s"},
+	}}
+	data, err := json.MarshalIndent(doc, "", "  ")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, data, 0o644))
 }

@@ -14,10 +14,13 @@ import (
 // was printed, and an exit code of 0 does not beat an error in the stream.
 func TestQuotaOutcomes(t *testing.T) {
 	t.Parallel()
-	lab := newQuotaLab(t, false, quotaPool{ID: "plain"}, quotaPool{ID: "claude", Speaks: "claude"})
+	lab := newQuotaLab(t, false, quotaPool{ID: "plain"}, quotaPool{ID: "claude", Speaks: "claude"},
+		quotaPool{ID: "own"}, quotaPool{ID: "odd"}, quotaPool{ID: "spare", Rank: 1})
 	for _, pool := range []string{"plain", "claude"} {
 		t.Run(pool+" text does not take back a result", func(t *testing.T) { lab.testChatter(t, pool) })
 	}
+	t.Run("a pattern of the user's own decides", lab.testOwnPattern)
+	t.Run("an unknown text is kept for a pattern", lab.testUnknownText)
 	t.Run("exit 0 is no success with an error event", lab.testErrorEvent)
 	t.Run("an error event that is no limit is charged", lab.testOddEvent)
 }
@@ -35,6 +38,34 @@ func (l *quotaLab) testChatter(t *testing.T, pool string) {
 	rows := l.requireGreen(t, c)
 	require.Len(t, rows["alpha"].Attempts, 1)
 	require.Empty(t, l.account(t, pool).States)
+}
+
+func (l *quotaLab) testOwnPattern(t *testing.T) {
+	t.Parallel()
+	own := l.wall(t, "own")
+	own.says(t, saysOwn)
+	c := l.start(t, nodesOf("alpha"), "own")
+
+	hold := l.awaitHold(t, c.Run, contract.HoldQuota)
+	row := l.Client.Nodes(t, c.Run)["alpha"]
+	require.Equal(t, []contract.Outcome{contract.OutcomeRateLimited}, outcomes(row, false))
+	ended := row.Attempts[0].StartedAt.Add(time.Duration(row.Attempts[0].Seconds) * time.Second)
+	// The pattern's own 15 s, a margin of one and a jitter of up to another; attempts are told in whole seconds.
+	require.WithinRange(t, *hold.Until, ended.Add(16*time.Second), ended.Add(18*time.Second+time.Minute))
+	own.opens(t)
+	l.requireGreen(t, c)
+}
+
+func (l *quotaLab) testUnknownText(t *testing.T) {
+	t.Parallel()
+	l.wall(t, "odd").says(t, saysUnknown)
+	c := l.start(t, nodesOf("alpha"), "odd", "spare")
+
+	row := l.requireGreen(t, c)["alpha"]
+	require.Equal(t, []contract.Outcome{contract.OutcomeQuotaUnclassified}, outcomes(row, false))
+	friction := frictionOf(l.Client.Report(t, c.Run).Friction, contract.FrictionQuotaUnclassified)
+	require.Len(t, friction, 1)
+	require.Contains(t, friction[0].Note, saysUnknown, "the text is kept, so that a pattern can be written")
 }
 
 func (l *quotaLab) testErrorEvent(t *testing.T) {

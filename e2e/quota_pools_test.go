@@ -20,6 +20,7 @@ func TestQuotaPools(t *testing.T) {
 		quotaPool{ID: "known-a"}, quotaPool{ID: "known-b", Rank: 1},
 		quotaPool{ID: "credit-a"}, quotaPool{ID: "credit-b", Rank: 1},
 		quotaPool{ID: "shared-a", Account: "shared"}, quotaPool{ID: "shared-b", Account: "shared", Rank: 1},
+		quotaPool{ID: "flash", Account: "models", Model: "flash"}, quotaPool{ID: "pro", Account: "models", Model: "pro", Rank: 1},
 		quotaPool{ID: "small"}, quotaPool{ID: "large", Rank: 1},
 		quotaPool{ID: "one-size"},
 		quotaPool{ID: "spent"}, quotaPool{ID: "rich", Rank: 1},
@@ -33,6 +34,7 @@ func TestQuotaPools(t *testing.T) {
 	t.Run("a known reset counts beside an unknown one", lab.testKnownReset)
 	t.Run("a known reset counts beside an exhausted pool that reopens", lab.testReopenWithoutDrive)
 	t.Run("a limit of an account stops all its pools", lab.testSharedAccount)
+	t.Run("a limit of a model leaves the account's other models", lab.testModelLimit)
 	t.Run("a size refusal concerns one node on one pool", lab.testTooLong)
 	t.Run("waiting does not help a node that fits nowhere", lab.testNoCapablePool)
 	t.Run("an exhausted pool is settled once and comes back", lab.testCreditExhausted)
@@ -146,6 +148,21 @@ func (l *quotaLab) testSharedAccount(t *testing.T) {
 		}
 	}
 	require.Positive(t, limited)
+}
+
+func (l *quotaLab) testModelLimit(t *testing.T) {
+	t.Parallel()
+	l.wall(t, "flash").says(t, saysModel)
+	c := l.start(t, nodesOf("alpha", "beta"), "flash", "pro")
+
+	rows := l.requireGreen(t, c)
+	for id, row := range rows {
+		require.Equal(t, "pro", row.Attempts[len(row.Attempts)-1].Pool, id)
+	}
+	states := l.account(t, "models").States
+	require.Len(t, states, 1)
+	require.Equal(t, "flash", states[0].Model)
+	require.Equal(t, "paused", states[0].State)
 }
 
 func (l *quotaLab) testTooLong(t *testing.T) {
