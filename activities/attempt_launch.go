@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/plan"
 	"mendflow/internal/process"
 	"mendflow/internal/provider"
 	"mendflow/internal/redact"
@@ -114,6 +115,7 @@ func (l *launch) request() (provider.Request, error) {
 		Pool: l.pool, Node: l.in.Node, Prompt: provider.Prompt(task), PromptFile: filepath.Join(l.dir, "prompt.md"),
 		ResultFile: l.resultFile(), Worktree: l.tree.Path(), Tokens: l.in.Tokens,
 		Home: l.Host.home(false), Folder: filepath.Join(l.dir, "launch"), Confined: l.Host.Confine,
+		Write: l.node.Write, Read: l.about(task.Findings),
 	}
 	if l.in.Kept != nil && l.in.Kept.Session != "" {
 		req.Session = l.in.Kept.Session
@@ -125,6 +127,17 @@ func (l *launch) request() (provider.Request, error) {
 		return req, fmt.Errorf("write prompt: %w", err)
 	}
 	return req, nil
+}
+
+// about are the paths and globs that the node is about.
+func (l *launch) about(findings []plan.Finding) []string {
+	var paths []string
+	for _, f := range findings {
+		for _, at := range f.Files {
+			paths = append(paths, at.Path)
+		}
+	}
+	return append(paths, l.node.Read...)
 }
 
 // spec is the process that a launch becomes.

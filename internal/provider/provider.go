@@ -36,11 +36,13 @@ type Request struct {
 	PromptFile string // the same text as a file
 	ResultFile string // where the worker delivers its result; its folder is writable
 	Worktree   string
-	Home       string // the private home of workers on this host
-	Folder     string // for files of this launch; programs may read it
-	Confined   bool   // the host's sandbox holds the program
-	Session    string // session to resume; empty: a new one
-	Tokens     int    // cap of the attempt; 0: none
+	Home       string   // the private home of workers on this host
+	Folder     string   // for files of this launch; programs may read it
+	Confined   bool     // the host's sandbox holds the program
+	Session    string   // session to resume; empty: a new one
+	Tokens     int      // cap of the attempt; 0: none
+	Write      []string // globs of what the node may change; empty: everything
+	Read       []string // paths and globs of what it is about
 	// Before is what the session had used when its last launch ended, as its
 	// report told in Totals. Known is false when nobody knows.
 	Before contract.Usage

@@ -18,6 +18,7 @@ import (
 	"mendflow/internal/config"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/process"
+	"mendflow/internal/provider/openai"
 )
 
 // Exit codes of the program.

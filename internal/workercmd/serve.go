@@ -26,6 +26,7 @@ import (
 	"mendflow/internal/provider/codex"
 	"mendflow/internal/provider/command"
 	"mendflow/internal/provider/gemini"
+	"mendflow/internal/provider/openai"
 	"mendflow/internal/provider/opencode"
 	"mendflow/internal/provider/qwen"
 )
@@ -171,6 +172,7 @@ func providers() *provider.Registry {
 	registry.Register(contract.ProviderOpencode, opencode.Provider{})
 	registry.Register(contract.ProviderGemini, gemini.Provider{})
 	registry.Register(contract.ProviderQwen, qwen.Provider{})
+	registry.Register(contract.ProviderOpenAI, openai.Provider{})
 	return &registry
 }
 
