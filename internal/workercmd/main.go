@@ -37,6 +37,7 @@ const garbagePercent = 300
 // Main runs the program with the process's own arguments and streams and exits.
 func Main() {
 	process.SuperviseIfAsked()
+	openai.RunIfAsked()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
