@@ -59,11 +59,9 @@ func newTrial(t *testing.T, seed, number uint64) *trial {
 	tr.lab = testkit.NewLab(t, testkit.LabOptions{Durable: true})
 	tr.c = testkit.NewCase(t, testkit.RunID(t), tr.plan())
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("kills of seed %d, trial %d:", seed, number)
-			for _, line := range tr.said {
-				t.Log(line)
-			}
+		t.Logf("%d kills of seed %d, trial %d:", len(tr.said), seed, number)
+		for _, line := range tr.said {
+			t.Log(line)
 		}
 	})
 	return tr
@@ -75,6 +73,9 @@ func (tr *trial) plan() testkit.Plan {
 	var p testkit.Plan
 	for i := range 9 {
 		n := testkit.Node{ID: fmt.Sprintf("n%d", i)}
+		if tr.rng.IntN(2) == 0 { // a verification that takes time and changes what is to land
+			n.Verify = []string{fmt.Sprintf("echo x >> %s/work.txt; echo x > %s/made.txt; sleep 0.%d; grep -q '^mark ' %s/work.txt", n.ID, n.ID, 1+tr.rng.IntN(8), n.ID)}
+		}
 		if i >= 3 {
 			n.After = []string{fmt.Sprintf("n%d", tr.rng.IntN(i))}
 		}
@@ -89,6 +90,9 @@ func (tr *trial) script() {
 		steps := []string{"mark " + file, fmt.Sprintf("work %dms", 50+tr.rng.IntN(900)), "mark " + file}
 		if tr.rng.IntN(3) == 0 {
 			steps = append([]string{"orphan"}, steps...)
+		}
+		if tr.rng.IntN(3) == 0 { // scratch outside of the scope: never lands, never gets lost
+			steps = append(steps, "mark {node}.tmp")
 		}
 		tr.lab.Control.Script(tr.t, tr.c.Run, n.ID, append(steps, "result resolved")...)
 		switch first := n.ID + ".a1"; tr.rng.IntN(6) {
@@ -105,7 +109,7 @@ func (tr *trial) script() {
 func (tr *trial) run() {
 	tr.script()
 	tr.lab.Start(tr.t, tr.c)
-	for range 2 + tr.rng.IntN(3) {
+	for range 3 + tr.rng.IntN(3) {
 		if tr.pause(); tr.closed() {
 			break
 		}
@@ -118,9 +122,20 @@ func (tr *trial) run() {
 	requireNothingLeft(tr.t, tr.lab, tr.c)
 }
 
-// pause lets the run go on for a random time; what happens in it depends on
-// the machine, and is meant to.
-func (tr *trial) pause() { time.Sleep(time.Duration(tr.rng.IntN(4000)) * time.Millisecond) }
+// pause lets the run go on for a random time, in two of three cases measured
+// from the next thing that a worker does, so that kills meet work in progress.
+// What happens meanwhile depends on the machine, and is meant to.
+func (tr *trial) pause() {
+	if tr.rng.IntN(3) > 0 {
+		before := len(tr.lab.Control.Events(tr.t, tr.c.Run))
+		testkit.Eventually(tr.t, "a worker does something", func() bool {
+			return len(tr.lab.Control.Events(tr.t, tr.c.Run)) > before || tr.closed()
+		})
+		time.Sleep(time.Duration(tr.rng.IntN(900)) * time.Millisecond)
+		return
+	}
+	time.Sleep(time.Duration(tr.rng.IntN(4000)) * time.Millisecond)
+}
 
 func (tr *trial) closed() bool {
 	v, err := tr.lab.Client.Status(tr.c.Run)

@@ -33,7 +33,7 @@ func NewControl(dir string) (Control, error) {
 }
 
 // Command is the command line of a pool whose worker follows this folder.
-// The test's TestMain must go through [Main].
+// The test's TestMain must call [AsScriptedWorker].
 func (c Control) Command() []string {
 	self, err := os.Executable()
 	if err != nil {

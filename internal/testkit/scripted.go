@@ -21,17 +21,8 @@ const (
 	orphanProgram  = "mendflow-orphan"
 )
 
-// TestingM is the part of *testing.M that [Main] needs.
-type TestingM interface{ Run() int }
-
-// Main is for TestMain: the test binary is the scripted worker when it was
-// started as one, else it runs the tests.
-func Main(m TestingM) int {
-	AsScriptedWorker()
-	return m.Run()
-}
-
-// AsScriptedWorker does not return when this process was started as a scripted worker.
+// AsScriptedWorker is for TestMain: it does not return when this process was
+// started as a scripted worker.
 func AsScriptedWorker() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == scriptedWorker:

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -66,14 +65,4 @@ func (s *Server) ready(line []byte) bool {
 	s.Address = said.Address
 	s.port, err = strconv.Atoi(port)
 	return err == nil
-}
-
-// Unreachable returns an address at which nothing listens.
-func Unreachable() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String(), nil
 }
