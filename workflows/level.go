@@ -125,6 +125,7 @@ func (l *level) obey(ctx workflow.Context, payload *commonpb.Payload) {
 	l.orders = order.Seq
 	if order.Pools != nil {
 		l.drive.SetPools(order.Pools)
+		l.in.Recomposed = true
 	}
 	l.lease(order.Lease)
 	l.drive.Admit(order.Nodes)
@@ -173,7 +174,10 @@ func (l *level) receive(ctx workflow.Context, payload *commonpb.Payload) {
 // launch starts an attempt as a child workflow.
 func (l *level) launch(ctx workflow.Context, launch dispatch.Launch) {
 	in := launch.Input
-	in.Limits, in.Definition = l.in.Policy.Limits, &launch.Pool
+	in.Limits = l.in.Policy.Limits
+	if l.in.Recomposed { // else the configuration has it; a command line would be four times in the history
+		in.Definition = &launch.Pool
+	}
 	attemptCtx, cancel := workflow.WithCancel(withNodeOptions(ctx, in))
 	l.attempts[launch.Ticket] = cancel
 	l.running = append(l.running, launch.Ticket)

@@ -47,7 +47,10 @@ func (r *remediation) quiet() bool { return len(r.drives) == 0 && r.work == nil 
 
 // admit hands nodes to the drives of their levels, to new ones where none is open.
 func (r *remediation) admit(ctx workflow.Context) {
-	free := max(r.pools.slots()+2-r.outstanding(), 0) // without a free place it still takes up what is due
+	free := r.pools.slots() + 2 - r.outstanding()
+	if free < 2 { // all slots have their node and one more waits: the next order brings two
+		free = 0 // without a free place it still takes up what is due
+	}
 	for _, a := range r.front.Admissions(workflow.Now(ctx), free) {
 		d := r.driveFor(a.Depth)
 		if d == nil {
@@ -73,7 +76,7 @@ func (r *remediation) startDrive(ctx workflow.Context, depth int) *drive {
 	d := &drive{Number: r.launched, Depth: depth, Heard: workflow.Now(ctx)}
 	r.drives = append(r.drives, d)
 	in := contract.LevelInput{
-		Run: r.in.Run, Drive: d.Number, Depth: depth, Config: r.opened.Config, Pools: r.in.Pools,
+		Run: r.in.Run, Drive: d.Number, Depth: depth, Config: r.opened.Config, Pools: r.in.Pools, Recomposed: r.in.Recomposed,
 		Policy: contract.LevelPolicy{
 			Spill: r.opened.Policy.Spill, AttemptTokens: r.opened.Policy.AttemptTokens, Limits: r.opened.Policy.Limits,
 		},

@@ -21,7 +21,7 @@ func (r *remediation) orderPools(ctx workflow.Context, order contract.Operator) 
 		return r.answer("nothing changed: " + oneLine(err.Error()))
 	}
 	redefined := dispatch.Redefined(r.pools.pools, order.Pools)
-	r.in.Pools = order.Pools
+	r.in.Pools, r.in.Recomposed = order.Pools, true
 	r.pools = r.pools.recomposed(order.Pools, redefined)
 	for _, d := range r.drives {
 		r.order(ctx, d, contract.DriveOrder{Pools: order.Pools})

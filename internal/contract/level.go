@@ -4,17 +4,19 @@ import "time"
 
 // LevelInput starts one drive of a level.
 type LevelInput struct {
-	Run      string      `json:"run"`
-	Drive    int         `json:"drive"`
-	Depth    int         `json:"depth"`
-	Config   Artifact    `json:"config"`
-	Pools    []Pool      `json:"pools"`
-	Policy   LevelPolicy `json:"policy"`
-	Settled  []string    `json:"settled_pools,omitempty"` // pools settled for this run already
-	Used     []string    `json:"used_pools,omitempty"`    // pools that had a success in this run: not ramped
-	Nodes    []Admission `json:"nodes,omitempty"`
-	Priority int         `json:"priority,omitempty"`
-	Lease    *Lease      `json:"lease,omitempty"` // nil: the run has no budget
+	Run    string   `json:"run"`
+	Drive  int      `json:"drive"`
+	Depth  int      `json:"depth"`
+	Config Artifact `json:"config"`
+	Pools  []Pool   `json:"pools"`
+	// Recomposed: Pools are not what Config says; attempts carry their pool's definition.
+	Recomposed bool        `json:"recomposed,omitempty"`
+	Policy     LevelPolicy `json:"policy"`
+	Settled    []string    `json:"settled_pools,omitempty"` // pools settled for this run already
+	Used       []string    `json:"used_pools,omitempty"`    // pools that had a success in this run: not ramped
+	Nodes      []Admission `json:"nodes,omitempty"`
+	Priority   int         `json:"priority,omitempty"`
+	Lease      *Lease      `json:"lease,omitempty"` // nil: the run has no budget
 }
 
 // Lease is what a drive may spend in all since its start; nil fields are not capped.

@@ -15,6 +15,7 @@ type RemediationInput struct {
 	Plan        Artifact  `json:"plan"` // the validated plan (JSON)
 	PoolsFile   Artifact  `json:"pools_file"`
 	Pools       []Pool    `json:"pools"`
+	Recomposed  bool      `json:"recomposed,omitempty"` // Pools changed since the start: PoolsFile says something else
 	RequestedBy string    `json:"requested_by,omitempty"`
 	RequestedAt time.Time `json:"requested_at,omitzero"`
 	Carried     *Carried  `json:"carried,omitempty"`
