@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -122,8 +123,10 @@ func (b *broker) run(ctx workflow.Context) error {
 		}
 		b.describe(ctx)
 		changed := func() bool { return b.dirty || len(b.gone) > 0 }
-		ready := func() bool { return changed() || b.inbox.pending() }
 		renew := workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		ready := func() bool {
+			return changed() || b.inbox.pending() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		}
 		if renew {
 			// Nothing is taken in any more: a steady stream of messages must not keep the history growing.
 			ready = func() bool { return changed() || b.quiet(ctx) }
@@ -200,7 +203,7 @@ func mergeGrants(older, newer contract.Grants) (contract.Grants, bool) {
 	if newer.Forgot {
 		return older, false
 	}
-	older.Seq = newer.Seq
+	older.Seq, older.Coverage = newer.Seq, cmp.Or(newer.Coverage, older.Coverage)
 	older.Granted = append(older.Granted, newer.Granted...)
 	older.Refused = append(older.Refused, newer.Refused...)
 	if newer.States != nil {

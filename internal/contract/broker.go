@@ -40,11 +40,13 @@ type TicketEnd struct {
 
 // Grants is one message of a broker to a holder.
 type Grants struct {
-	Account string          `json:"account"`
-	Seq     int             `json:"seq"`
-	Granted []string        `json:"granted,omitempty"`
-	Refused []TicketRefusal `json:"refused,omitempty"`
-	States  []AccountState  `json:"states,omitempty"` // all pauses and exhaustions that hold now, when they changed
+	Account string   `json:"account"`
+	Seq     int      `json:"seq"`
+	Granted []string `json:"granted,omitempty"`
+	// Coverage of the account, as in BrokerStatus; told with grants.
+	Coverage string          `json:"coverage,omitempty"`
+	Refused  []TicketRefusal `json:"refused,omitempty"`
+	States   []AccountState  `json:"states,omitempty"` // all pauses and exhaustions that hold now, when they changed
 	// Forgot: the broker knew nothing of the holder when it wrote this; what waited there is lost.
 	Forgot bool `json:"forgot,omitempty"`
 }

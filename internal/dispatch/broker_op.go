@@ -43,6 +43,9 @@ func (o *brokerOp) end() []Push {
 		if p.Holder == "" {
 			continue
 		}
+		if len(p.Grants.Granted) > 0 {
+			p.Grants.Coverage = cmp.Or(o.b.state.Coverage, coverageNone)
+		}
 		h, _ := o.b.holder(p.Holder, p.Run)
 		h.Out++
 		p.Grants.Seq = h.Out

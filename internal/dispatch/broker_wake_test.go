@@ -61,3 +61,44 @@ func TestBrokerProbeLeavesExhaustionsAlone(t *testing.T) {
 	require.Empty(t, d.b.Probe(d.now))
 	require.Equal(t, "exhausted", d.b.Status(d.now).States[0].State)
 }
+
+func TestBudgetOnAnAccountThatTellsNothingIsBlind(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		coverage string
+		free     bool
+		capped   bool
+		blind    int
+	}{
+		"nothing known":  {coverage: coverageNone, capped: true, blind: 1},
+		"limits known":   {coverage: coverageReactive, capped: true},
+		"no budget":      {coverage: coverageNone},
+		"a free account": {coverage: coverageNone, capped: true, free: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := contract.Pool{ID: "p", Account: "x", Provider: contract.ProviderCommand, MaxConcurrent: 2}
+			if c.free {
+				pool.Cost = &contract.Cost{}
+			}
+			d := NewDrive(contract.LevelInput{Run: "r", Drive: 1, Pools: []contract.Pool{pool}})
+			if c.capped {
+				limit := int64(1e9)
+				d.SetLease(Lease{Tokens: &limit})
+			}
+			d.Admit([]contract.Admission{{Node: "a", Opening: 1}, {Node: "b", Opening: 1}})
+			asked := d.Decide(t0).Messages[0].Tickets.Reserve
+			require.Len(t, asked, 2)
+			d.Receive(contract.Grants{Account: "x", Seq: 1, Granted: []string{asked[0].Ticket, asked[1].Ticket}, Coverage: c.coverage}, t0)
+			var blind int
+			for _, report := range d.Decide(t0).Reports {
+				for _, f := range report.Friction {
+					if f.Type == contract.FrictionQuotaBlind {
+						blind++
+					}
+				}
+			}
+			require.Equal(t, c.blind, blind)
+		})
+	}
+}

@@ -38,10 +38,20 @@ func (d *Drive) Receive(g contract.Grants, now time.Time) []Launch {
 	var launches []Launch
 	for _, ticket := range g.Granted {
 		if l, ok := d.granted(g.Account, ticket, now); ok {
+			d.blind(&l, g.Coverage)
 			launches = append(launches, l)
 		}
 	}
 	return launches
+}
+
+// blind tells once that a budget is spent where nobody reports what is left of
+// the provider's own quota. What is free has none.
+func (d *Drive) blind(l *Launch, coverage string) {
+	if coverage == coverageNone && d.lease.capped() && !l.Pool.Cost.Free() {
+		d.friction(contract.FrictionQuotaBlind, l.Account, severityInfo,
+			"nothing is known about the quota of account "+l.Account+": a wall may come before the budget is spent")
+	}
 }
 
 // states replaces what is known about an account. What only this drive saw
