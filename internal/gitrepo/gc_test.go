@@ -1,7 +1,6 @@
 package gitrepo
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -104,22 +103,6 @@ func TestOldSalvageOfClosedRunsIsSweptAndNoOther(t *testing.T) {
 	refs := plainGit(t, b.mirror.dir, "for-each-ref")
 	require.NotContains(t, refs, "salvage/"+testRun+"/")
 	require.Contains(t, refs, "salvage/run-10/n1/1")
-}
-
-func TestParkedTreeThatIsTakenUpMeanwhileIsNotSwept(t *testing.T) {
-	t.Parallel()
-	b := openRun(t, false, nil)
-	b.landEdit("n1", "src/b.txt", "x\n") // leaves a parked tree
-	items, err := b.store.Garbage(t.Context(), func(string) bool { return false })
-	require.NoError(t, err)
-	require.Equal(t, []string{"idle"}, classes(items))
-	w, err := b.mirror.AddWorktree(t.Context(), attempt("n2", 1), b.base, WorktreeOptions{}) // takes it
-	require.NoError(t, err)
-	left, err := b.store.Sweep(t.Context(), items, testTime)
-	require.NoError(t, err)
-	require.Empty(t, left)
-	require.NoError(t, w.AssertInPlace(b.base))
-	require.FileExists(t, filepath.Join(w.Path(), "README.md"))
 }
 
 func TestDroppedRunLosesItsRefsOnly(t *testing.T) {

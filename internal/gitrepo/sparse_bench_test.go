@@ -24,6 +24,10 @@ func BenchmarkSparse(b *testing.B) {
 		sparse, recycle bool
 	}{{"whole", false, false}, {"recycled", false, true}, {"sparse", true, false}} {
 		b.Run(fmt.Sprintf("files=%d/%s", files, c.name), func(b *testing.B) {
+			// The cases share the repository, not what they land.
+			if old := plainGit(b, hub, "for-each-ref", "--format=delete %(refname)", "refs/mendflow", "refs/heads/mendflow"); old != "" {
+				plainGitInput(b, hub, old+"\n", "update-ref", "--stdin")
+			}
 			run := openRunOn(b, hub, false, Options{Sparse: c.sparse}, nil)
 			var opts WorktreeOptions
 			if c.sparse {
