@@ -1,0 +1,13 @@
+package provider_test
+
+import (
+	"os"
+	"testing"
+
+	"mendflow/internal/process"
+)
+
+func TestMain(m *testing.M) {
+	process.SuperviseIfAsked()
+	os.Exit(m.Run())
+}

@@ -1,0 +1,228 @@
+package provider_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"mendflow/internal/contract"
+	"mendflow/internal/process"
+	"mendflow/internal/provider"
+	"mendflow/internal/quota"
+	"mendflow/internal/testkit/modelserver"
+)
+
+// agentsFolder names the folder in which `make test-agents` installed the real
+// programs; the tests of this file run only then.
+const agentsFolder = "MENDFLOW_AGENTS"
+
+// realProgram is a program to be tried, with what its pool looks like.
+type realProgram struct {
+	name string
+	key  string
+	path string // appended to the server's address
+	opts map[string]string
+}
+
+func realPrograms() []realProgram {
+	return []realProgram{
+		{name: "claude", key: "ANTHROPIC_API_KEY"},
+		{name: "codex", key: "OPENAI_API_KEY", path: "/v1"},
+		{name: "opencode", key: "OPENAI_API_KEY", path: "/v1"},
+		{name: "gemini", key: "GEMINI_API_KEY"},
+		{name: "qwen", key: "OPENAI_API_KEY", path: "/v1"},
+	}
+}
+
+// bench is one program in a worktree with a model of its own.
+type bench struct {
+	realProgram
+	adapter provider.Provider
+	server  *modelserver.Server
+	req     provider.Request
+	host    string // its folder
+}
+
+func (p realProgram) bench(t *testing.T, script func(modelserver.Ask) modelserver.Turn) *bench {
+	t.Helper()
+	program := filepath.Join(os.Getenv(agentsFolder), "node_modules", ".bin", p.name)
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("%s is not installed in %s", p.name, os.Getenv(agentsFolder))
+	}
+	host := t.TempDir()
+	b := &bench{realProgram: p, adapter: adapters()[p.name], server: modelserver.Start(script), host: host}
+	t.Cleanup(b.server.Close)
+	options := map[string]string{provider.OptionBaseURL: b.server.URL + p.path, provider.OptionProgram: program}
+	b.req = provider.Request{
+		Pool: contract.Pool{ID: "p", Model: "model-x", Env: []string{p.key}, Options: options},
+		Prompt: "-- repair the fault in a.txt", ResultFile: filepath.Join(host, "result", "result.json"),
+		Worktree: filepath.Join(host, "tree"), Home: filepath.Join(host, "home"), Folder: filepath.Join(host, "launch"), Confined: true,
+	}
+	for _, dir := range []string{b.req.Worktree, b.req.Home, filepath.Join(host, "tmp"), filepath.Dir(b.req.ResultFile)} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(b.req.Worktree, "a.txt"), []byte("fault\n"), 0o600))
+	return b
+}
+
+// launch runs the program as an attempt does, in the sandbox.
+func (b *bench) launch(t *testing.T, ctx context.Context) (provider.Report, process.Result) {
+	t.Helper()
+	built, err := b.adapter.Build(b.req)
+	require.NoError(t, err)
+	for _, dir := range built.Folders {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	for _, f := range built.Files {
+		require.NoError(t, os.MkdirAll(filepath.Dir(f.Path), 0o700))
+		require.NoError(t, os.WriteFile(f.Path, f.Data, 0o600))
+	}
+	env, err := process.Environment{
+		Host: append(os.Environ(), b.key+"=sk-fake0000"), Home: b.req.Home, Temp: filepath.Join(b.host, "tmp"), Pass: b.req.Pool.Env,
+	}.Build()
+	require.NoError(t, err)
+	stop := 15 // TERM
+	_ = stop
+	reader := b.adapter.Read(b.req)
+	var log strings.Builder
+	result, err := process.Run(ctx, process.Spec{
+		Argv: built.Argv, Stdin: built.Stdin, Dir: b.req.Worktree, Env: append(env, built.Env...),
+		Absolute: 3 * time.Minute, Mark: "test/" + strings.ReplaceAll(t.Name(), "/", "-"), Output: &log,
+		Sandbox: &process.Sandbox{Writable: append(slices.Clone(built.Writable), b.host)},
+		OnLine: func(stream process.Stream, line []byte, truncated bool) process.Verdict {
+			return reader.Line(stream, line, truncated)
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%v\n%s\n%s", built.Argv, result, log.String())
+			for i, a := range b.server.Asked() {
+				t.Logf("request %d: %s results=%d shell=%q prompt=%.300q", i, a.Wire, a.Results, a.Shell, a.Prompt)
+			}
+		}
+	})
+	return reader.Report(), result
+}
+
+const realResult = `{"items":[{"finding":"F-1","status":"resolved"}],"summary":"done"}`
+
+// repairs is a model that repairs the fault with a command and ends.
+func repairs(last string) func(modelserver.Ask) modelserver.Turn {
+	return func(a modelserver.Ask) modelserver.Turn {
+		switch {
+		case a.Shell == "":
+			return modelserver.Turn{Text: "A title"}
+		case a.Results == 0:
+			return modelserver.Turn{Shell: "echo mended > a.txt"}
+		}
+		return modelserver.Turn{Text: last}
+	}
+}
+
+func eachReal(t *testing.T, test func(t *testing.T, p realProgram)) {
+	if os.Getenv(agentsFolder) == "" {
+		t.Skipf("the real programs are tried by `make test-agents` (%s is not set)", agentsFolder)
+	}
+	for _, p := range realPrograms() {
+		t.Run(p.name, func(t *testing.T) { test(t, p) })
+	}
+}
+
+func TestRealProgramRepairsAndIsResumed(t *testing.T) {
+	eachReal(t, func(t *testing.T, p realProgram) {
+		b := p.bench(t, repairs("All done.\n\n```json\n"+realResult+"\n```\n"))
+		report, result := b.launch(t, t.Context())
+		require.True(t, report.Done, "%s: %+v", result, report)
+		data, err := os.ReadFile(filepath.Join(b.req.Worktree, "a.txt"))
+		require.NoError(t, err)
+		require.Equal(t, "mended\n", string(data))
+		block, ok := provider.ResultBlock(report.Final)
+		require.True(t, ok, report.Final)
+		require.JSONEq(t, realResult, string(block))
+		require.NotEmpty(t, report.Session)
+		require.Equal(t, contract.Usage{InputTokens: 2000, OutputTokens: 68, USDMicros: report.Usage.USDMicros, Known: true}, report.Usage)
+
+		b.req.Session, b.req.Before, b.req.Prompt = report.Session, report.Totals, "go on"
+		again, result := b.launch(t, t.Context())
+		require.True(t, again.Done, "%s: %+v", result, again)
+		require.Equal(t, report.Session, again.Session)
+		require.Equal(t, contract.Usage{InputTokens: 2000, OutputTokens: 68, USDMicros: again.Usage.USDMicros, Known: true}, again.Usage)
+		asked := b.server.Asked()
+		require.Contains(t, string(asked[len(asked)-1].Body), "repair the fault in a.txt", "the history is gone")
+	})
+}
+
+func TestRealProgramSaysThatASessionIsLost(t *testing.T) {
+	eachReal(t, func(t *testing.T, p realProgram) {
+		b := p.bench(t, repairs("x"))
+		b.req.Session = "00000000-0000-4000-8000-00000000dead"
+		if p.name == "opencode" {
+			b.req.Session = "ses_0000000000000000000000dead"
+		}
+		report, result := b.launch(t, t.Context())
+		require.True(t, report.Lost, "%s: %+v", result, report)
+		require.False(t, report.Done)
+	})
+}
+
+func TestRealProgramGivesUpAtALimit(t *testing.T) {
+	eachReal(t, func(t *testing.T, p realProgram) {
+		b := p.bench(t, func(a modelserver.Ask) modelserver.Turn { return refusal(a.Wire, 429) })
+		began := time.Now()
+		report, result := b.launch(t, t.Context())
+		code := result.ExitCode
+		v := report.Verdict(b.adapter.About(), quota.Launch{ExitCode: &code, ObservedAt: time.Now()})
+		require.Equal(t, quota.RateLimited, v.Outcome, "%s: %+v", result, report)
+		require.Less(t, time.Since(began), 2*time.Minute)
+	})
+}
+
+func refusal(wire modelserver.Wire, status int) modelserver.Turn {
+	body := `{"error":{"message":"Rate limit reached for model-x. Please try again later.","type":"requests","code":"rate_limit_exceeded"}}`
+	switch wire {
+	case modelserver.Anthropic:
+		body = `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit"}}`
+	case modelserver.Gemini:
+		body = fmt.Sprintf(`{"error":{"code":%d,"message":"Resource has been exhausted (e.g. check quota).","status":"RESOURCE_EXHAUSTED"}}`, status)
+	}
+	return modelserver.Turn{Refuse: &modelserver.Refusal{Status: status, Body: body}}
+}
+
+func TestRealProgramIsStoppedInTheMiddleOfATool(t *testing.T) {
+	eachReal(t, func(t *testing.T, p realProgram) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		mark := filepath.Join(t.TempDir(), "running")
+		b := p.bench(t, func(a modelserver.Ask) modelserver.Turn {
+			if a.Shell == "" {
+				return modelserver.Turn{Text: "A title"}
+			}
+			return modelserver.Turn{Shell: "touch running; sleep 1000"}
+		})
+		mark = filepath.Join(b.req.Worktree, "running")
+		var seen atomic.Bool
+		go func() {
+			for ctx.Err() == nil {
+				if _, err := os.Stat(mark); err == nil {
+					seen.Store(true)
+					cancel()
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}()
+		report, result := b.launch(t, ctx)
+		require.True(t, seen.Load())
+		require.Equal(t, process.EndCancelled, result.Ended)
+		require.False(t, report.Done)
+		require.NotEmpty(t, report.Session, "known while it runs")
+	})
+}
