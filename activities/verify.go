@@ -189,6 +189,12 @@ func (a *Landing) release(ctx context.Context, in contract.ReleaseInput) (contra
 	var end contract.ReleaseEnd
 	l := &lander{Landing: a, in: contract.LandInput{NodeInput: in.NodeInput}}
 	err := l.find(ctx)
+	if errors.Is(err, gitrepo.ErrNoWorktree) && in.Kept != nil {
+		// The attempt died before it had taken over the tree that it was to continue.
+		older := in
+		older.Attempt, older.Step, older.Kept = in.Kept.Attempt, in.Kept.Step, nil
+		return a.release(ctx, older)
+	}
 	if errors.Is(err, gitrepo.ErrNoWorktree) { // released already, or never finished: no worker was in it
 		return end, l.opened.mirror.ReleaseAttempt(ctx, l.rec.Attempt, gitrepo.ReleaseOptions{})
 	}

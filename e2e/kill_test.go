@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"mendflow/activities"
 	"mendflow/internal/contract"
+	"mendflow/internal/gitrepo"
 	"mendflow/internal/testkit"
 	"mendflow/internal/workercmd"
 )
@@ -25,11 +28,15 @@ func TestKillPoints(t *testing.T) {
 	}
 }
 
-// TestKillPointsByURL does so around the transaction with a hub by URL, whose
-// answer can be lost on the way.
+// TestKillPointsByURL does so with a hub by URL, whose answer can be lost on
+// the way: around the transaction in every check, everywhere in a soak.
 func TestKillPointsByURL(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"before-transaction", "after-transaction", "before-record"} {
+	points := []string{gitrepo.PointBeforeTransaction, gitrepo.PointAfterTransaction, activities.PointBeforeRecord}
+	if os.Getenv("MENDFLOW_SOAK") != "" {
+		points = workercmd.KillPoints()
+	}
+	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			killAt(t, point, func(c *testkit.Case) {

@@ -82,8 +82,11 @@ func (n *node) work(ctx workflow.Context) (contract.WorkerEnd, bool) {
 	err := workflow.ExecuteActivity(withWorkerOptions(ctx, n.in), attempt.RunWorker, n.in).Get(ctx, &end)
 	if err != nil {
 		n.lost(err, "worker")
+		if r := &n.result; r.Host == "" && r.Kept == nil && r.Outcome == contract.OutcomeError && n.in.Kept != nil {
+			r.Host = n.in.Kept.Host // it failed before it had taken that tree over
+		}
 		if n.result.Host != "" {
-			n.release(ctx, true, false)
+			n.release(ctx, keeps(n.result.Outcome), false)
 		}
 		return end, false
 	}
