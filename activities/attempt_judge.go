@@ -60,7 +60,7 @@ func readResult(path string, findings []string) (*run.Result, []contract.Frictio
 // judge says how the launch ended. A delivered result decides, whatever the
 // session's end; without one the program's own words do.
 func (l *launch) judge(adapter provider.Provider, report provider.Report, result process.Result) error {
-	l.end.Usage, l.end.ExitCode = report.Usage, result.ExitCode
+	l.end.Usage, l.end.Windows, l.end.ExitCode = report.Usage, report.Windows, result.ExitCode
 	l.rec.Session, l.rec.Totals, l.rec.Exit, l.rec.Ended = report.Session, report.Totals, result.ExitCode, true
 	about := adapter.About()
 	if about.Agent {

@@ -93,6 +93,11 @@ func (b *broker) take(ctx workflow.Context, message contract.Tickets) {
 	}
 	if message.Seq > 0 {
 		b.push(ctx, b.machine.Apply(message, workflow.Now(ctx)))
+		for _, end := range message.Settle {
+			if len(end.Windows) > 0 {
+				b.push(ctx, b.machine.Observe("", end.Windows, workflow.Now(ctx)))
+			}
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func (n *node) work(ctx workflow.Context) (contract.WorkerEnd, bool) {
 	}
 	r := &n.result
 	r.Host, r.Outcome, r.Cause, r.Reason = end.Host, end.Outcome, end.Cause, end.Reason
-	r.Limit, r.Usage, r.Log, r.Tail, r.Kept = end.Limit, end.Usage, end.Log, end.Tail, end.Kept
+	r.Limit, r.Windows, r.Usage, r.Log, r.Tail, r.Kept = end.Limit, end.Windows, end.Usage, end.Log, end.Tail, end.Kept
 	r.Friction = end.Friction
 	if !end.StartedAt.IsZero() {
 		r.StartedAt = end.StartedAt

@@ -75,6 +75,7 @@ type WorkerEnd struct {
 	ExitCode  int        `json:"exit_code,omitempty"`
 	Kept      *Kept      `json:"kept,omitempty"`
 	Limit     *Limit     `json:"limit,omitempty"`
+	Windows   []Window   `json:"windows,omitempty"` // what the program told about the account's quota windows
 	Usage     Usage      `json:"usage,omitzero"`
 	Log       *Artifact  `json:"log,omitempty"`
 	Tail      string     `json:"tail,omitempty"`

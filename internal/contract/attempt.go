@@ -127,6 +127,7 @@ type AttemptResult struct {
 	Salvage    string       `json:"salvage,omitempty"`
 	Kept       *Kept        `json:"kept,omitempty"`
 	Limit      *Limit       `json:"limit,omitempty"`
+	Windows    []Window     `json:"windows,omitempty"`
 	Usage      Usage        `json:"usage,omitzero"`
 	Log        *Artifact    `json:"log,omitempty"`
 	Tail       string       `json:"tail,omitempty"` // of a failure, for the next attempt's prompt, at most 2 KiB

@@ -35,6 +35,7 @@ type TicketEnd struct {
 	Outcome   Outcome   `json:"outcome"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	Limit     *Limit    `json:"limit,omitempty"`
+	Windows   []Window  `json:"windows,omitempty"`
 	Usage     Usage     `json:"usage,omitzero"`
 }
 

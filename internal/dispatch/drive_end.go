@@ -50,7 +50,7 @@ func (d *Drive) Ended(res contract.AttemptResult, now time.Time) bool {
 	d.charge(run, &res)
 	m := d.to(run.pool.def.Account)
 	m.next.Settle = append(m.next.Settle, contract.TicketEnd{
-		Ticket: run.ticket, Outcome: res.Outcome, StartedAt: res.StartedAt, Limit: res.Limit, Usage: res.Usage,
+		Ticket: run.ticket, Outcome: res.Outcome, StartedAt: res.StartedAt, Limit: res.Limit, Windows: res.Windows, Usage: res.Usage,
 	})
 	e := &ending{d: d, n: n, p: run.pool, res: &res, started: later(res.StartedAt, run.at), now: now}
 	e.apply()

@@ -102,6 +102,8 @@ type Report struct {
 	Odd string
 	// Said is what was told about limits and errors, the most telling first.
 	Said []Statement
+	// Windows are what the program told about the account's quota windows, the last word for each.
+	Windows []contract.Window
 }
 
 // Reader follows the output of one launch line by line.

@@ -29,6 +29,15 @@ type event struct {
 	Usage        *usage                `json:"usage"`
 	TotalUSD     *float64              `json:"total_cost_usd"`
 	Since        map[string]modelUsage `json:"model_usage_since_last_result"`
+	RateLimit    struct {
+		Windows map[string]window `json:"unifiedWindows"`
+	} `json:"rate_limit_info"`
+}
+
+// window is a quota window of a subscription.
+type window struct {
+	Used     *float64 `json:"utilization"` // 1 is all of it
+	ResetsAt int64    `json:"resetsAt"`    // seconds since 1970
 }
 
 type usage struct {
@@ -53,6 +62,7 @@ type reader struct {
 	totals  contract.Usage
 	message string // id of the last message of the model
 	spent   int64  // tokens of the steps so far
+	windows []contract.Window
 }
 
 // Line reads one line of output.
@@ -74,6 +84,14 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 		return process.Finished
 	case e.Type == "rate_limit_event":
 		r.Words.Event(line)
+		for name, w := range e.RateLimit.Windows { // kept in order of the names
+			if w.Used == nil {
+				continue
+			}
+			if fact, ok := provider.Window(name, *w.Used, w.ResetsAt); ok {
+				r.windows = provider.KeepWindow(r.windows, fact)
+			}
+		}
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Words.Event(line)
 		if e.RetryDelayMS >= float64(provider.LongWait.Milliseconds()) {
@@ -156,4 +174,8 @@ func textOf(content json.RawMessage) string {
 }
 
 // Report is what the output told.
-func (r *reader) Report() provider.Report { return r.Follow.Report(r.usage, r.totals) }
+func (r *reader) Report() provider.Report {
+	report := r.Follow.Report(r.usage, r.totals)
+	report.Windows = r.windows
+	return report
+}

@@ -122,5 +122,7 @@ func (r *reader) Report() provider.Report {
 	if r.before.total.Known { // newer than what an earlier launch reported, which may have been killed
 		req.Before = r.before.total
 	}
-	return r.Follow.Report(provider.Since(req, r.totals), r.totals)
+	report := r.Follow.Report(provider.Since(req, r.totals), r.totals)
+	report.Windows = told.windows
+	return report
 }

@@ -18,6 +18,7 @@ type rollouts struct {
 	total     contract.Usage // of the session
 	lines     [][]byte       // that tell of limits and errors
 	completed bool           // the last turn ended well
+	windows   []contract.Window
 }
 
 // rolloutLine is the part of a line that is read here.
@@ -31,7 +32,27 @@ type rolloutLine struct {
 		Info *struct {
 			Total *usage `json:"total_token_usage"`
 		} `json:"info"`
+		Limits *struct {
+			Primary   *limitWindow `json:"primary"`
+			Secondary *limitWindow `json:"secondary"`
+		} `json:"rate_limits"`
 	} `json:"payload"`
+}
+
+// limitWindow is a quota window of a subscription.
+type limitWindow struct {
+	UsedPercent *float64 `json:"used_percent"`
+	ResetsAt    int64    `json:"resets_at"` // seconds since 1970
+}
+
+// window keeps what the program told of a window.
+func (r *rollouts) window(name string, w *limitWindow) {
+	if w == nil || w.UsedPercent == nil {
+		return
+	}
+	if fact, ok := provider.Window(name, *w.UsedPercent/100, w.ResetsAt); ok {
+		r.windows = provider.KeepWindow(r.windows, fact)
+	}
 }
 
 // maxRollout bounds what is read of one file, from its end.
@@ -90,6 +111,10 @@ func (r *rollouts) line(line []byte) {
 	case "token_count":
 		if l.Payload.Info != nil && l.Payload.Info.Total != nil {
 			r.total = l.Payload.Info.Total.counted()
+		}
+		if l.Payload.Limits != nil {
+			r.window("primary", l.Payload.Limits.Primary)
+			r.window("secondary", l.Payload.Limits.Secondary)
 		}
 	case "task_complete":
 		r.completed = l.Payload.Error == nil
