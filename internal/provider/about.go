@@ -30,6 +30,8 @@ type About struct {
 	Login string
 	// HomeOption is the option that names the program's home, and Home where it is in the private home by default.
 	HomeOption, Home string
+	// PoolHomes gives each pool a home of its own below Home.
+	PoolHomes bool
 	// Options are what a pool's `options` may hold.
 	Options []Option
 }
@@ -139,7 +141,7 @@ func CheckOptions(about About, pool contract.Pool) []string {
 	return faults
 }
 
-// Program is the program of a pool: the option's, else the default.
+// ProgramOf is the program of a pool: the option's, else the default.
 func (a About) ProgramOf(pool contract.Pool) string {
 	if program := pool.Options[OptionProgram]; program != "" {
 		return Expand(program)
@@ -165,6 +167,9 @@ func (a About) Key(pool contract.Pool) string {
 func (a About) HomeOf(pool contract.Pool, home string) string {
 	if own := pool.Options[a.HomeOption]; a.HomeOption != "" && own != "" {
 		return Expand(own)
+	}
+	if a.PoolHomes {
+		return filepath.Join(home, a.Home, pool.ID)
 	}
 	return filepath.Join(home, a.Home)
 }

@@ -62,7 +62,7 @@ func (p realProgram) bench(t *testing.T, script func(modelserver.Ask) modelserve
 	t.Cleanup(b.server.Close)
 	options := map[string]string{provider.OptionBaseURL: b.server.URL + p.path, provider.OptionProgram: program}
 	b.req = provider.Request{
-		Pool: contract.Pool{ID: "p", Model: "model-x", Env: []string{p.key}, Options: options},
+		Pool:   contract.Pool{ID: "p", Model: "model-x", Env: []string{p.key}, Options: options},
 		Prompt: "-- repair the fault in a.txt", ResultFile: filepath.Join(host, "result", "result.json"),
 		Worktree: filepath.Join(host, "tree"), Home: filepath.Join(host, "home"), Folder: filepath.Join(host, "launch"), Confined: true,
 	}

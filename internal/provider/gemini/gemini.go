@@ -21,13 +21,21 @@ type Provider struct{}
 
 var _ provider.Provider = Provider{}
 
+const optionHome = "home"
+
+// folder is where the program keeps settings, log-in and sessions below its home.
+const folder = ".gemini"
+
 // About describes the program.
 func (Provider) About() provider.About {
 	return provider.About{
 		Agent: true, Speaks: "gemini", Program: "gemini", Tested: Tested,
 		Keys:  []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-		Login: "oauth_creds.json", Home: ".gemini",
-		Options: []provider.Option{provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption()},
+		Login: filepath.Join(folder, "oauth_creds.json"), HomeOption: optionHome, Home: "gemini", PoolHomes: true,
+		Options: []provider.Option{
+			provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption(),
+			{Name: optionHome, Help: "folder of the program's own, whose settings are overwritten; log in with GEMINI_CLI_HOME set to it", Check: provider.Folder},
+		},
 	}
 }
 
@@ -40,7 +48,8 @@ func (p Provider) Build(req provider.Request) (provider.Launch, error) {
 	if err != nil {
 		return provider.Launch{}, err
 	}
-	file := filepath.Join(req.Folder, "gemini-settings.json")
+	// Settings outside of its home are refused by the program where a parent folder is writable to others.
+	home := about.HomeOf(req.Pool, req.Home)
 	argv := []string{about.ProgramOf(req.Pool), "--approval-mode", "yolo", "--skip-trust", "--output-format", "stream-json"}
 	if req.Pool.Model != "" {
 		argv = append(argv, "--model="+req.Pool.Model)
@@ -54,10 +63,11 @@ func (p Provider) Build(req provider.Request) (provider.Launch, error) {
 	launch := provider.Launch{
 		Argv: argv, Stdin: []byte(req.Prompt),
 		Env: []string{
-			"GEMINI_CLI_SYSTEM_SETTINGS_PATH=" + file,
+			"GEMINI_CLI_HOME=" + home,
 			"GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_TELEMETRY_ENABLED=false", "TERM=xterm-256color",
 		},
-		Files: []provider.File{{Path: file, Data: settings}},
+		Folders: []string{home}, Writable: []string{home},
+		Files: []provider.File{{Path: filepath.Join(home, folder, "settings.json"), Data: settings}},
 	}
 	if base := req.Pool.Options[provider.OptionBaseURL]; base != "" {
 		launch.Env = append(launch.Env, "GOOGLE_GEMINI_BASE_URL="+base)
