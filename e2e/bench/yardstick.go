@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +29,12 @@ type loop struct {
 	temp     string
 }
 
+// errIncomplete says that not all nodes landed: git's adding and removing of
+// worktrees at the same time is racy, and the plain loop has no second try.
+var errIncomplete = errors.New("not all nodes of the yardstick landed")
+
 // run returns the time for all nodes, including the cherry-picks that put them
-// in order onto one branch.
+// in order onto one branch. Like the original it goes on when a node fails.
 func (l loop) run() (time.Duration, error) {
 	dir, err := os.MkdirTemp(l.temp, "loop.")
 	if err != nil {
@@ -50,18 +55,14 @@ func (l loop) run() (time.Duration, error) {
 		return 0, err
 	}
 	started := time.Now()
-	if err := l.all(dir, script); err != nil {
-		return 0, err
-	}
+	failed := l.all(dir, script)
 	for i := range l.nodes {
-		if err := command("git", "cherry-pick", "node"+strconv.Itoa(i)).in(repo).run(); err != nil {
-			return 0, err
-		}
+		failed = errors.Join(failed, command("git", "cherry-pick", "node"+strconv.Itoa(i)).in(repo).run())
 	}
 	elapsed := time.Since(started)
 	landed, err := command("git", "rev-list", "--count", "main..run").in(repo).output()
 	if err == nil && strings.TrimSpace(landed) != strconv.Itoa(l.nodes) {
-		err = fmt.Errorf("run yardstick: %s of %d nodes landed", strings.TrimSpace(landed), l.nodes)
+		err = fmt.Errorf("%w: %w", errIncomplete, failed)
 	}
 	return elapsed, err
 }
@@ -76,9 +77,7 @@ func (l loop) all(dir, script string) error {
 			for i := range next {
 				cmd := command("sh", script, strconv.Itoa(i)).in(filepath.Join(dir, "r"))
 				cmd.Env = append(os.Environ(), "T="+dir, "S="+l.sleep)
-				if err := cmd.run(); err != nil && errs[w] == nil {
-					errs[w] = err
-				}
+				errs[w] = errors.Join(errs[w], cmd.run())
 			}
 		})
 	}
@@ -87,10 +86,5 @@ func (l loop) all(dir, script string) error {
 	}
 	close(next)
 	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
