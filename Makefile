@@ -15,7 +15,7 @@ SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not 
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
-.PHONY: help build demo modernize test check bench fuzz soak format lint tidy vet unit devserver-test workflowcheck e2e clean
+.PHONY: help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -40,14 +40,17 @@ modernize: build ## bring a public repository to Go 1.26, twice; needs the Go mo
 
 test: check ## what the README names; the same as check
 
-check: format lint tidy vet unit devserver-test workflowcheck fuzz e2e ## everything that CI runs
+check: format lint lint-rules tidy vet unit devserver-test workflowcheck fuzz e2e ## everything that CI runs
 
 format: ## refuse files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
 
 lint: $(GOLANGCI) ## linter with the import rules, both modules
-	$(GOLANGCI) run ./...
-	cd internal/devserver && $(GOLANGCI) run --config ../../.golangci.yml ./...
+	$(GOLANGCI) run --allow-parallel-runners ./...
+	cd internal/devserver && $(GOLANGCI) run --allow-parallel-runners --config ../../.golangci.yml ./...
+
+lint-rules: $(GOLANGCI) ## plant forbidden imports in a copy and see the linter refuse each
+	scripts/lint-rules $(GOLANGCI)
 
 tidy: ## refuse a go.mod that is not tidy, in both modules
 	go mod tidy -diff
