@@ -15,8 +15,12 @@ func (h *Host) home(checks bool) string {
 	if checks {
 		return filepath.Join(h.StateDir, "home", "check")
 	}
-	return filepath.Join(h.StateDir, "home", "worker")
+	return WorkerHome(h.StateDir)
 }
+
+// WorkerHome is the private home of workers in a state folder, where programs
+// keep their log-ins and sessions.
+func WorkerHome(stateDir string) string { return filepath.Join(stateDir, "home", "worker") }
 
 // environment is what a program sees: an allow-list, the names that the plan or
 // the pool passes through, and what is set here.

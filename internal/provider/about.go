@@ -122,6 +122,9 @@ func CheckOptions(about About, pool contract.Pool) []string {
 		at := slices.Index(names, name)
 		if at < 0 {
 			remedy := fmt.Sprintf("provider %s knows %s", pool.Provider, strings.Join(names, ", "))
+			if len(names) == 0 {
+				remedy = fmt.Sprintf("provider %s knows none", pool.Provider)
+			}
 			if near, ok := strictyaml.Nearest(name, names); ok {
 				remedy = strictyaml.DidYouMean(near)
 			}

@@ -190,44 +190,6 @@ func workers(ctx context.Context, c client.Client) check {
 	return check{"workers", checkOK, strings.Join(slices.Compact(names), ", "), ""}
 }
 
-// checkPools looks, for every pool, for its program here and for a worker that serves it.
-func (a *app) checkPools(ctx context.Context, c client.Client, path string) []check {
-	file, err := a.readPools(path)
-	if err != nil {
-		return []check{{"pools", checkError, "the pools file is not valid", "see the faults above"}}
-	}
-	var checks []check
-	for _, p := range file.Pools {
-		checks = append(checks, checkPool(ctx, c, p))
-	}
-	return checks
-}
-
-func checkPool(ctx context.Context, c client.Client, p contract.Pool) check {
-	name := "pool " + p.ID
-	detail := string(p.Provider)
-	if p.Command != nil && len(p.Command.Argv) > 0 {
-		found, err := process.LookPath(p.Command.Argv[0], os.TempDir(), os.Environ())
-		if err != nil {
-			return check{name, checkError, err.Error(), "install it, or correct `command` in the pools file"}
-		}
-		detail += ", " + found
-	}
-	for _, variable := range p.Env {
-		if _, ok := os.LookupEnv(variable); !ok {
-			return check{name, checkWarning, detail + ": " + variable + " is not set here", "set it in the environment of the worker that serves the pool"}
-		}
-	}
-	if c == nil {
-		return check{name, checkWarning, detail + ": no server to ask for workers", ""}
-	}
-	described, err := c.DescribeTaskQueue(ctx, contract.PoolQueue(p.ID), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
-	if err != nil || len(described.GetPollers()) == 0 {
-		return check{name, checkError, detail + ": no worker serves it", "start one with `worker --pools FILE`"}
-	}
-	return check{name, checkOK, detail, ""}
-}
-
 func (a *app) checkRepository(ctx context.Context, repo string) check {
 	hub, err := gitrepo.ResolveHub(ctx, repo)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"mendflow/internal/gate"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/plan"
+	"mendflow/internal/workercmd"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -237,6 +238,9 @@ func (a *app) readPools(path string) (*contract.PoolsFile, error) {
 	}
 	for _, w := range faults.Warnings() {
 		fmt.Fprintln(a.Err, w)
+	}
+	if err := workercmd.CheckOptions(path, file.Pools); err != nil {
+		return nil, usage("%w", err)
 	}
 	return file, nil
 }

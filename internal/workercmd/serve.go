@@ -21,14 +21,6 @@ import (
 	"mendflow/internal/dispatch"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/process"
-	"mendflow/internal/provider"
-	"mendflow/internal/provider/claude"
-	"mendflow/internal/provider/codex"
-	"mendflow/internal/provider/command"
-	"mendflow/internal/provider/gemini"
-	"mendflow/internal/provider/openai"
-	"mendflow/internal/provider/opencode"
-	"mendflow/internal/provider/qwen"
 )
 
 // serve runs the worker until a signal stops it.
@@ -112,6 +104,9 @@ func servedPools(path string) ([]contract.Pool, error) {
 	if err := faults.Err(); err != nil {
 		return nil, &invalidError{err}
 	}
+	if err := CheckOptions(path, file.Pools); err != nil {
+		return nil, &invalidError{err}
+	}
 	return file.Pools, nil
 }
 
@@ -149,7 +144,7 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 		return nil, err
 	}
 	host := &activities.Host{
-		ID: id, StateDir: state, Git: git, Artifacts: store, Providers: providers(),
+		ID: id, StateDir: state, Git: git, Artifacts: store, Providers: Providers(),
 		Pools: map[string]contract.Pool{}, Environ: os.Environ, DiskFloor: o.diskFloor << 20, Log: log, Hook: hook,
 	}
 	for _, p := range pools {
@@ -161,19 +156,6 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 		host.Confine = true
 	}
 	return host, nil
-}
-
-// providers wires the adapters in.
-func providers() *provider.Registry {
-	var registry provider.Registry
-	registry.Register(contract.ProviderCommand, command.Provider{})
-	registry.Register(contract.ProviderClaude, claude.Provider{})
-	registry.Register(contract.ProviderCodex, codex.Provider{})
-	registry.Register(contract.ProviderOpencode, opencode.Provider{})
-	registry.Register(contract.ProviderGemini, gemini.Provider{})
-	registry.Register(contract.ProviderQwen, qwen.Provider{})
-	registry.Register(contract.ProviderOpenAI, openai.Provider{})
-	return &registry
 }
 
 // clearHost ends what a killed worker left on this host and makes its folders.
