@@ -14,8 +14,11 @@ type handOver struct {
 // HandOver records that the tree belongs to the verification from here on: it is checked out anew and
 // commands run in it, so that its files say nothing any more about the worker. Collect, Commit and
 // Salvage answer from the record then, also after a crash. What the commit leaves out must have been
-// salvaged before. Handing over twice keeps the first record.
+// salvaged before. The .git file is ours again. Handing over twice keeps the first record.
 func (w *Worktree) HandOver(work Work, commit Commit) error {
+	if err := w.writeDotGit(); err != nil {
+		return fmt.Errorf("hand over %s: %w", w.rec.Tree, err)
+	}
 	if w.rec.Handed != nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,4 +109,19 @@ func TestContinuingAHandedOverTreeBringsTheWorkBack(t *testing.T) {
 	work, err := w.Collect(t.Context(), Scope{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"src/a.txt", "src/new.txt"}, work.Paths())
+}
+
+// A worker that replaced the .git file gets it back before anything is verified there.
+func TestHandingOverRestoresTheGitFile(t *testing.T) {
+	t.Parallel()
+	b := openRun(t, false, nil)
+	_, w := b.start(attempt("n1", 1))
+	writeFile(t, w.Path(), "src/a.txt", "work\n")
+	require.NoError(t, os.Remove(w.Path()+"/.git"))
+	writeFile(t, w.Path(), ".git", "gitdir: /nowhere\n")
+	work, err := w.Collect(t.Context(), Scope{})
+	require.NoError(t, err)
+	require.ErrorIs(t, w.AssertInPlace(""), ErrOutOfPlace)
+	require.NoError(t, w.HandOver(work, Commit{}))
+	require.NoError(t, w.AssertInPlace(""))
 }
