@@ -101,5 +101,10 @@ func requireAllLanded(t *testing.T, lab *testkit.Lab, c *testkit.Case) {
 func requireNothingLeft(t *testing.T, lab *testkit.Lab, c *testkit.Case) {
 	t.Helper()
 	require.Empty(t, testkit.Marked(c.Run))
+	t.Cleanup(func() {
+		if t.Failed() {
+			testkit.Tell(t, lab.Scene(c))
+		}
+	})
 	testkit.EventuallyNone(t, "removed worktrees", func() []string { return lab.Worktrees(c.Run) })
 }

@@ -50,7 +50,7 @@ type Result struct {
 // Starter runs a command of the built starter and waits for its end.
 func (c *Client) Starter(t testing.TB, args ...string) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Guard)
+	ctx, cancel := context.WithTimeout(context.Background(), Guard) // cleanups ask too, when the test's own context is over
 	defer cancel()
 	args = append(args, "--address", c.Address, "--state-dir", c.State)
 	if c.Artifacts != "" {

@@ -44,13 +44,14 @@ func CheckInvariants(t testing.TB, s Scene) {
 		t.Errorf("invariant of run %s: %s", s.Run, b)
 	}
 	if len(broken) > 0 {
-		s.tell(t, rows)
+		Tell(t, s)
 	}
 }
 
-// tell shows what the run says about itself and what its workers did.
-func (s Scene) tell(t testing.TB, rows map[string]contract.NodeRow) {
+// Tell logs what the run says about itself and what its workers did.
+func Tell(t testing.TB, s Scene) {
 	t.Helper()
+	rows := s.Client.Nodes(t, s.Run)
 	for _, id := range slices.Sorted(maps.Keys(rows)) {
 		line, _ := json.Marshal(rows[id]) // plain values
 		t.Logf("%s", line)
