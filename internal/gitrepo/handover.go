@@ -16,15 +16,14 @@ type handOver struct {
 // Salvage answer from the record then, also after a crash. What the commit leaves out must have been
 // salvaged before. The .git file is ours again. Handing over twice keeps the first record.
 func (w *Worktree) HandOver(work Work, commit Commit) error {
-	if err := w.writeDotGit(); err != nil {
-		return fmt.Errorf("hand over %s: %w", w.rec.Tree, err)
+	if w.rec.Handed == nil {
+		work.Scratch, work.Nested = nil, nil
+		w.rec.Handed = &handOver{Commit: commit, Work: work}
+		if err := writeRecord(w.mirror.store.recordPath(w.slot), w.rec); err != nil {
+			return fmt.Errorf("hand over %s: %w", w.rec.Tree, err)
+		}
 	}
-	if w.rec.Handed != nil {
-		return nil
-	}
-	work.Scratch, work.Nested = nil, nil
-	w.rec.Handed = &handOver{Commit: commit, Work: work}
-	if err := writeRecord(w.mirror.store.recordPath(w.slot), w.rec); err != nil {
+	if err := w.writeDotGit(); err != nil { // last: what it writes aside must not look like an edit
 		return fmt.Errorf("hand over %s: %w", w.rec.Tree, err)
 	}
 	return nil
