@@ -93,6 +93,8 @@ func checkAccess(about About, pool contract.Pool, m Machine) []Note {
 			return []Note{{StateWarning, key + " is not set here", "set it in the environment of the worker that serves the pool"}}
 		}
 		return []Note{{State: StateOK, Detail: "key in " + key}}
+	case pool.Options[OptionBaseURL] != "":
+		return nil // a server of one's own may want none
 	case about.Login != "":
 		file := filepath.Join(about.HomeOf(pool, m.Home()), about.Login)
 		if m.Exists(file) {
@@ -100,7 +102,7 @@ func checkAccess(about About, pool contract.Pool, m Machine) []Note {
 		}
 		return []Note{{StateError, "there is neither a key nor a log-in (" + file + ")",
 			"list one of " + strings.Join(about.Keys, ", ") + " in the pool's `env`" + loginRemedy(about)}}
-	case len(about.Keys) > 0 && pool.Options[OptionBaseURL] == "":
+	case len(about.Keys) > 0:
 		return []Note{{StateError, "there is no key", "list one of " + strings.Join(about.Keys, ", ") + " in the pool's `env`"}}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func checkProvider(ctx context.Context, p contract.Pool, m machine) []check {
 		return checks
 	}
 	for _, n := range provider.Check(ctx, adapter, p, m) {
-		if c := (check{name, string(n.State), n.Detail, n.Remedy}); len(checks) == 0 || c != checks[len(checks)-1] {
+		if c := (check{name, string(n.State), n.Detail, n.Remedy}); !slices.Contains(checks, c) {
 			checks = append(checks, c)
 		}
 	}

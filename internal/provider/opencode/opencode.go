@@ -25,7 +25,8 @@ var _ provider.Provider = Provider{}
 
 // Names of options of this adapter alone.
 const (
-	optionAPI = "api"
+	optionAPI  = "api"
+	optionHome = "home"
 
 	apiOpenAI    = "openai"
 	apiAnthropic = "anthropic"
@@ -36,9 +37,10 @@ func (Provider) About() provider.About {
 	return provider.About{
 		Agent: true, Speaks: "opencode", Program: "opencode", Tested: Tested,
 		Keys:  []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"},
-		Login: "auth.json", Home: filepath.Join(".local", "share", "opencode"),
+		Login: filepath.Join("opencode", "auth.json"), HomeOption: optionHome, Home: filepath.Join(".local", "share"),
 		Options: []provider.Option{
 			provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption(), provider.KeyOption(),
+			{Name: optionHome, Help: "folder with opencode/auth.json and the sessions, like ~/.local/share", Check: provider.Folder},
 			{Name: optionAPI, Help: "what the address in base_url speaks", Check: provider.OneOf(apiOpenAI, apiAnthropic)},
 		},
 	}
@@ -59,6 +61,7 @@ func (p Provider) Build(req provider.Request) (provider.Launch, error) {
 		return provider.Launch{}, err
 	}
 	file := filepath.Join(req.Folder, "opencode.json")
+	data := filepath.Join(about.HomeOf(req.Pool, req.Home), "opencode")
 	argv := []string{about.ProgramOf(req.Pool), "run", "--format", "json", "--print-logs", "--log-level", "WARN"}
 	if req.Session != "" {
 		argv = append(argv, "--session="+req.Session)
@@ -67,9 +70,11 @@ func (p Provider) Build(req provider.Request) (provider.Launch, error) {
 		Argv: argv, Stdin: []byte(req.Prompt),
 		Env: []string{
 			"OPENCODE_CONFIG=" + file,
+			"XDG_DATA_HOME=" + about.HomeOf(req.Pool, req.Home),
 			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 			"OPENCODE_DISABLE_SHARE=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 		},
+		Folders: []string{data}, Writable: []string{data},
 		Files: []provider.File{{Path: file, Data: config}},
 	}, nil
 }
