@@ -51,13 +51,20 @@ func (r *remediation) admit(ctx workflow.Context) {
 	if free < 2 { // all slots have their node and one more waits: the next order brings two
 		free = 0 // without a free place it still takes up what is due
 	}
+	var fresh []*drive
 	for _, a := range r.front.Admissions(workflow.Now(ctx), free) {
 		d := r.driveFor(a.Depth)
 		if d == nil {
-			d = r.startDrive(ctx, a.Depth)
+			d = r.newDrive(ctx, a.Depth)
+			fresh = append(fresh, d)
 		}
 		d.Nodes = append(d.Nodes, a.Admission)
-		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a.Admission}, Lease: r.leaseIfNew(d)})
+		if !slices.Contains(fresh, d) {
+			r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a.Admission}, Lease: r.leaseIfNew(d)})
+		}
+	}
+	for _, d := range fresh {
+		r.startDrive(ctx, d)
 	}
 }
 
@@ -70,21 +77,34 @@ func (r *remediation) driveFor(depth int) *drive {
 	return nil
 }
 
-// startDrive starts a `Level` child. Its first nodes follow as orders at once.
-func (r *remediation) startDrive(ctx workflow.Context, depth int) *drive {
+// newDrive makes room for a drive of a level.
+func (r *remediation) newDrive(ctx workflow.Context, depth int) *drive {
 	r.launched++
 	d := &drive{Number: r.launched, Depth: depth, Heard: workflow.Now(ctx)}
 	r.drives = append(r.drives, d)
+	r.connect(d)
+	d.box.sending = true // until the child has started there is nobody to send to
+	return d
+}
+
+// startDrive starts the `Level` child of a new drive. Its nodes travel with it,
+// as many as fit: an order would reach it two workflow tasks later.
+func (r *remediation) startDrive(ctx workflow.Context, d *drive) {
 	in := contract.LevelInput{
-		Run: r.in.Run, Drive: d.Number, Depth: depth, Config: r.opened.Config, Pools: r.in.Pools, Recomposed: r.in.Recomposed,
+		Run: r.in.Run, Drive: d.Number, Depth: d.Depth, Nodes: slices.Clone(d.Nodes), Lease: r.leaseIfNew(d),
+		Config: r.opened.Config, Pools: r.in.Pools, Recomposed: r.in.Recomposed,
 		Policy: contract.LevelPolicy{
 			Spill: r.opened.Policy.Spill, AttemptTokens: r.opened.Policy.AttemptTokens, Limits: r.opened.Policy.Limits,
 		},
 		Settled: r.pools.settled(), Used: r.pools.used(),
 	}
+	for !fits(in) && len(in.Nodes) > 0 {
+		in.Nodes = in.Nodes[:len(in.Nodes)/2]
+	}
+	for _, a := range d.Nodes[len(in.Nodes):] {
+		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a}})
+	}
 	child := workflow.ExecuteChildWorkflow(withLevelOptions(ctx, in), contract.WorkflowLevel, in)
-	r.connect(d)
-	d.box.sending = true // until the child has started there is nobody to send to
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("start drive", "drive", d.Number, "error", err)
@@ -93,7 +113,6 @@ func (r *remediation) startDrive(ctx workflow.Context, depth int) *drive {
 		}
 		d.box.flush(ctx)
 	})
-	return d
 }
 
 // connect gives a drive its outbox.
