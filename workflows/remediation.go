@@ -109,8 +109,8 @@ func (r *remediation) run(root, ctx workflow.Context) (contract.RemediationResul
 		if r.stage == stageDone || r.dirty {
 			continue
 		}
-		ready := func() bool { return r.dirty || r.inbox.pending() || cancelled() }
 		renew := r.mayContinue(ctx)
+		ready := func() bool { return r.dirty || r.inbox.pending() || cancelled() || r.mayContinue(ctx) }
 		if renew {
 			// Nothing is taken in any more: a steady stream of reports must not keep the history growing.
 			ready = func() bool { return r.dirty || cancelled() || r.sent(ctx) }

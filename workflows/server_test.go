@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -28,11 +29,10 @@ import (
 )
 
 // The tests against the real server share one server and one worker process of
-// the real workflows. Nothing is cached between workflow tasks, so that every
-// task replays its workflow from the start: what is not deterministic shows.
+// the real workflows. Every history that a run leaves is replayed at its end:
+// what is not deterministic shows.
 
 func TestMain(m *testing.M) {
-	worker.SetStickyWorkflowCacheSize(0)
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil { // they wait for a server, not for processors
 		panic(err)
@@ -177,10 +177,28 @@ func (l *lab) begin() *lab {
 	l.t.Helper()
 	_, err := l.client.ExecuteWorkflow(l.t.Context(), client.StartWorkflowOptions{ID: l.id, TaskQueue: contract.QueueMain}, contract.WorkflowRemediation, l.in)
 	require.NoError(l.t, err)
-	l.t.Cleanup(func() { // a failed test leaves nothing that runs on
+	l.t.Cleanup(func() { // a failed test says where the run stands, and leaves nothing that runs on
+		if l.t.Failed() {
+			l.dump()
+		}
 		_ = l.client.TerminateWorkflow(context.Background(), l.id, "", "test over")
 	})
 	return l
+}
+
+// dump logs the end of the run's history.
+func (l *lab) dump() {
+	events := l.client.GetWorkflowHistory(context.Background(), l.id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	var lines []string
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			break
+		}
+		text := prototext.MarshalOptions{}.Format(e)
+		lines = append(lines, text[:min(len(text), 300)])
+	}
+	l.t.Logf("last events of %s:\n%s", l.id, strings.Join(lines[max(0, len(lines)-15):], "\n"))
 }
 
 // wait waits for the end of the run and checks every history of it.
@@ -310,9 +328,12 @@ func (l *lab) checkHistories() {
 		}
 	}
 	for _, x := range executions {
-		for _, e := range l.history(x.id, x.runID).Events {
-			if failed := e.GetWorkflowTaskFailedEventAttributes(); failed != nil &&
-				failed.Cause != enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND {
+		history := l.history(x.id, x.runID)
+		if err := newReplayer(l.t).ReplayWorkflowHistory(quietLogger{}, history); err != nil {
+			l.t.Errorf("%s: replay: %v", x.id, err)
+		}
+		for _, e := range history.Events {
+			if failed := e.GetWorkflowTaskFailedEventAttributes(); failed != nil && !expectedFailures[failed.Cause] {
 				l.t.Errorf("%s: workflow task failed: %v %v", x.id, failed.Cause, failed.Failure)
 			}
 			if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == foreignSignal {
@@ -323,6 +344,13 @@ func (l *lab) checkHistories() {
 			}
 		}
 	}
+}
+
+// expectedFailures of a workflow task are the server's way to say that something
+// came in meanwhile: the task is done again.
+var expectedFailures = map[enumspb.WorkflowTaskFailedCause]bool{
+	enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:   true,
+	enumspb.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND: true, // a lot came in: the tests' ballast
 }
 
 // foreignSignal is one that tests send only to make a history long.
