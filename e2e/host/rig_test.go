@@ -41,7 +41,6 @@ type rig struct {
 	env    *testsuite.TestActivityEnvironment
 	repo   *testkit.Repo
 	opened contract.OpenRunResult
-	config contract.RunConfig
 }
 
 const (

@@ -105,3 +105,30 @@ func TestSparseTreeHoldsScopeAndFindingsOnly(t *testing.T) {
 		require.Zero(t, end.ExitCode, name)
 	}
 }
+
+// A worker that takes the tree's .git away, or puts a repository of its own in
+// its place, has done its work all the same; the tree gets its own back before
+// anything is verified in it.
+func TestTakenGitFileIsPutBackBeforeVerification(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]string{
+		"removed":              "rm .git",
+		"another repository":   "rm .git; git init -q .; git config core.fsmonitor 'touch '{hub}.proof",
+		"a file that lies":     "echo 'gitdir: {hub}/.git' >.git",
+		"a link to another":    "rm .git; ln -s {hub}/.git .git",
+		"an empty folder":      "rm .git; mkdir .git",
+		"one that is not read": "chmod 000 .git",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, doneLine+does, nil)
+			_, err := r.work()
+			require.NoError(t, err)
+			landed := r.land()
+			require.Equal(t, contract.OutcomeSuccess, landed.Outcome, landed.Reason)
+			require.Equal(t, []string{"n/work.txt"}, landed.Paths)
+			require.NoFileExists(t, r.repo.Dir+".proof")
+			require.Equal(t, "main", r.repo.Git(t, "branch", "--show-current"))
+		})
+	}
+}
