@@ -90,7 +90,8 @@ type launch struct {
 	dir    string
 	rec    record
 	tree   *gitrepo.Worktree
-	bare   bool // no sandbox of ours holds the program
+	bare   bool     // no sandbox of ours holds the program
+	landed []string // findings of the node that landed in earlier openings
 	end    contract.WorkerEnd
 }
 
@@ -136,6 +137,11 @@ func (l *launch) alreadyLanded(ctx context.Context) (bool, error) {
 	if landing, ok := state.Landed(l.in.Node, l.in.Opening); ok {
 		l.end.Outcome, l.end.Landed, l.end.Resolved = contract.OutcomeSuccess, landing.Commit, landing.Findings
 		return true, nil
+	}
+	for _, landing := range state.Landings {
+		if landing.Node == l.in.Node && landing.RevertedBy == "" {
+			l.landed = append(l.landed, landing.Findings...)
+		}
 	}
 	l.rec.Base = state.Truth
 	return false, nil

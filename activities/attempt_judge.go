@@ -107,6 +107,9 @@ func (l *launch) classifyAgent(about provider.About, report provider.Report, res
 		if outcome == contract.OutcomeError && verdict.Evidence != "" { // the provider's words, not the work's
 			l.end.Cause = contract.CauseProvider
 		}
+		if report.Told != "" && (result.Ended == process.EndExited || result.Ended == process.EndFinalEvent || result.Ended == process.EndStopped) {
+			l.end.Reason = clip(oneLine(report.Told), 400)
+		}
 	}
 	if report.Odd != "" && l.end.Outcome == contract.OutcomeError {
 		l.end.Reason = clip(l.end.Reason+"; "+report.Odd, 400)

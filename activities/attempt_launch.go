@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"mendflow/internal/contract"
-	"mendflow/internal/plan"
 	"mendflow/internal/process"
 	"mendflow/internal/provider"
 	"mendflow/internal/redact"
@@ -26,7 +25,7 @@ func (l *launch) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := l.request()
+	req, err := l.request(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,41 +102,6 @@ func furnish(built provider.Launch) error {
 		}
 	}
 	return nil
-}
-
-func (l *launch) request() (provider.Request, error) {
-	task := provider.Task{
-		Goal: l.opened.config.Plan.Goal, Node: l.node, Findings: l.opened.findings(l.rec.Attempt.Findings),
-		MustNotTouch: l.opened.config.Plan.Intent.MustNotTouch, ResultFile: l.resultFile(),
-		Failure: l.in.Tail, Continued: l.in.Kept != nil,
-	}
-	req := provider.Request{
-		Pool: l.pool, Node: l.in.Node, Prompt: provider.Prompt(task), PromptFile: filepath.Join(l.dir, "prompt.md"),
-		ResultFile: l.resultFile(), Worktree: l.tree.Path(), Tokens: l.in.Tokens,
-		Home: l.Host.home(false), Folder: filepath.Join(l.dir, "launch"), Confined: l.Host.Confine,
-		Write: l.node.Write, Read: l.about(task.Findings),
-	}
-	if l.in.Kept != nil && l.in.Kept.Session != "" {
-		req.Session = l.in.Kept.Session
-		if old, err := readRecord(l.Host.attemptDir(l.in.Run, l.in.Node, l.in.Kept.Attempt)); err == nil && old.Session == req.Session {
-			req.Before = old.Totals
-		}
-	}
-	if err := os.WriteFile(req.PromptFile, []byte(req.Prompt), 0o600); err != nil {
-		return req, fmt.Errorf("write prompt: %w", err)
-	}
-	return req, nil
-}
-
-// about are the paths and globs that the node is about.
-func (l *launch) about(findings []plan.Finding) []string {
-	var paths []string
-	for _, f := range findings {
-		for _, at := range f.Files {
-			paths = append(paths, at.Path)
-		}
-	}
-	return append(paths, l.node.Read...)
 }
 
 // spec is the process that a launch becomes.

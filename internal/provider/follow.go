@@ -17,6 +17,8 @@ type Follow struct {
 	LostSession []string
 	// ID is the program's session, Final its last message.
 	ID, Final string
+	// Told is what the program said last about an error.
+	Told string
 	// Done says that the turn ended well; Lost that a text of LostSession came.
 	Done, Lost bool
 	// Fault is the first thing that was found wrong.
@@ -56,6 +58,13 @@ func (f *Follow) Lose(line []byte) {
 	}
 }
 
+// Tell notes what the program says about an error; an empty text changes nothing.
+func (f *Follow) Tell(text string) {
+	if text != "" {
+		f.Told = text
+	}
+}
+
 // Wrong records a fault and ends the launch.
 func (f *Follow) Wrong(fault *Fault) process.Verdict {
 	if f.Fault == nil {
@@ -82,6 +91,6 @@ func (f *Follow) Report(used, totals contract.Usage) Report {
 	}
 	return Report{
 		Usage: used, Totals: totals, Session: f.ID, Lost: f.Lost && f.Req.Session != "",
-		Final: f.Final, Done: f.Done && f.Fault == nil, Fault: f.Fault, Odd: f.Words.Odd(f.About), Said: f.Words.Said(),
+		Final: f.Final, Done: f.Done && f.Fault == nil, Fault: f.Fault, Told: f.Told, Odd: f.Words.Odd(f.About), Said: f.Words.Said(),
 	}
 }

@@ -98,6 +98,8 @@ type Report struct {
 	Done bool
 	// Fault, when it is set, is why the launch ended.
 	Fault *Fault
+	// Told is what the program said last about an error, in its own words.
+	Told string
 	// Odd says what was unexpected in the output; empty: nothing. It explains an end that nothing else does.
 	Odd string
 	// Said is what was told about limits and errors, the most telling first.

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"mendflow/internal/contract"
@@ -25,6 +26,9 @@ type event struct {
 	RetryDelayMS float64               `json:"retry_delay_ms"`
 	IsError      bool                  `json:"is_error"`
 	StopReason   string                `json:"stop_reason"`
+	ErrorStatus  float64               `json:"error_status"`
+	Error        string                `json:"error"`
+	Errors       []string              `json:"errors"`
 	Result       string                `json:"result"`
 	Usage        *usage                `json:"usage"`
 	TotalUSD     *float64              `json:"total_cost_usd"`
@@ -94,11 +98,13 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 		}
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Words.Event(line)
+		r.Tell(fmt.Sprintf("it waits %.0f s after status %.0f (%s)", e.RetryDelayMS/1000, e.ErrorStatus, e.Error))
 		if e.RetryDelayMS >= float64(provider.LongWait.Milliseconds()) {
 			return process.Stop
 		}
 	case e.Type == "assistant" && (e.IsAPIError || e.Message.Model == synthetic):
 		r.Words.Event(line)
+		r.Tell(textOf(e.Message.Content))
 	case e.Type == "assistant":
 		r.Words.Progress()
 		return r.step(&e)
@@ -135,7 +141,11 @@ func (r *reader) result(e *event) {
 	case e.StopReason == "refusal":
 		r.Wrong(&provider.Fault{Text: "the model refused: " + e.Result, Cause: contract.CauseWork})
 	}
-	if e.Result != "" && !e.IsError {
+	switch {
+	case e.IsError:
+		r.Tell(strings.Join(e.Errors, "; "))
+		r.Tell(e.Result)
+	case e.Result != "":
 		r.Final = e.Result
 	}
 	if e.Usage == nil {

@@ -17,6 +17,9 @@ type event struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	} `json:"item"`
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
 	Usage *usage `json:"usage"`
 }
 
@@ -64,9 +67,11 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 		return r.item(&e)
 	case "error":
 		r.Words.Event(line)
+		r.Tell(e.Message)
 		return r.reconnects(e.Message)
 	case "turn.failed":
 		r.Words.Event(line)
+		r.Tell(e.Error.Message)
 		r.Done = false
 		return process.Finished
 	case "turn.completed":

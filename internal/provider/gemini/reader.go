@@ -17,8 +17,10 @@ type event struct {
 	Content   string `json:"content"`
 	Delta     bool   `json:"delta"`
 	Status    string `json:"status"`
+	Message   string `json:"message"`
 	Error     struct {
-		Type string `json:"type"`
+		Type    string `json:"type"`
+		Message string `json:"message"`
 	} `json:"error"`
 	Stats *struct {
 		Input  float64 `json:"input_tokens"`
@@ -60,6 +62,7 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 		r.Words.Neutral()
 	case "error":
 		r.Words.Event(line)
+		r.Tell(e.Message)
 	case "result":
 		r.Words.Event(line)
 		r.result(&e)
@@ -100,6 +103,7 @@ func (r *reader) message(e *event) {
 
 func (r *reader) result(e *event) {
 	r.Done = e.Status == "success"
+	r.Tell(e.Error.Message)
 	if e.Error.Type == turnLimit {
 		r.Wrong(provider.TooManySteps(provider.Steps(r.Req.Pool)))
 	}

@@ -110,6 +110,7 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 			statement.Status = &status
 		}
 		r.http = append(r.http, statement)
+		r.Tell(refusal(status, l.Body))
 	case lineFault:
 		r.Words.Neutral()
 		return r.Wrong(&provider.Fault{Text: l.Message, Cause: contract.CauseWork})
@@ -139,4 +140,20 @@ func (r *reader) Report() provider.Report {
 	report := r.Follow.Report(r.usage, contract.Usage{})
 	report.Said = append(r.http, report.Said...)
 	return report
+}
+
+// refusal is what a response says in words.
+func refusal(status int, body string) string {
+	var b struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(body), &b) == nil && b.Error.Message != "" {
+		body = b.Error.Message
+	}
+	if status == 0 {
+		return body
+	}
+	return fmt.Sprintf("status %d: %s", status, body)
 }

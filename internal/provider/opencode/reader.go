@@ -12,7 +12,13 @@ import (
 type event struct {
 	Type      string `json:"type"`
 	SessionID string `json:"sessionID"`
-	Part      struct {
+	Error     struct {
+		Name string `json:"name"`
+		Data struct {
+			Message string `json:"message"`
+		} `json:"data"`
+	} `json:"error"`
+	Part struct {
 		Text   string  `json:"text"`
 		Reason string  `json:"reason"`
 		Cost   float64 `json:"cost"`
@@ -72,6 +78,8 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 		return r.finish(&e, line)
 	case "error":
 		r.Words.Event(line)
+		r.Tell(e.Error.Name)
+		r.Tell(e.Error.Data.Message)
 		r.Done = false
 	}
 	return process.Continue

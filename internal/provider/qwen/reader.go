@@ -25,7 +25,10 @@ type event struct {
 	} `json:"data"`
 	IsError bool   `json:"is_error"`
 	Result  string `json:"result"`
-	Usage   *struct {
+	Error   struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Usage *struct {
 		Input  float64 `json:"input_tokens"`
 		Output float64 `json:"output_tokens"`
 	} `json:"usage"`
@@ -84,6 +87,7 @@ func (r *reader) stderr(line []byte) process.Verdict {
 	if m == nil {
 		return process.Continue
 	}
+	r.Tell(string(line))
 	if seconds, err := strconv.Atoi(string(m[1])); err == nil && float64(seconds) >= provider.LongWait.Seconds() {
 		return process.Stop
 	}
@@ -105,6 +109,7 @@ func (r *reader) retry(delayMS float64) process.Verdict {
 // result reads the final event, whose usage is of the whole session.
 func (r *reader) result(e *event) {
 	r.Done = !e.IsError && e.Subtype == "success"
+	r.Tell(e.Error.Message)
 	if e.Result != "" && !e.IsError {
 		r.Final = e.Result
 	}
