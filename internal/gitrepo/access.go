@@ -42,7 +42,7 @@ func (c *collector) gather(ctx context.Context) error {
 // openUp gives us back what we need to read and remove a tree of ours. What it cannot change is
 // somebody else's, and the next look says so.
 func openUp(tree string) {
-	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, _ error) error {
 		if d == nil {
 			return nil
 		}

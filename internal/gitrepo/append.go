@@ -14,7 +14,7 @@ import (
 // appendBoth resolves conflicts in which both sides only added lines to a file: ours, then theirs.
 // Any other conflict stays one.
 func (m *Mirror) appendBoth(ctx context.Context, req MergeRequest, conflict MergeResult) (MergeResult, error) {
-	sides, err := m.conflictSides(ctx, req, conflict.Conflicts)
+	sides, err := m.conflictSides(ctx, req)
 	if err != nil {
 		return MergeResult{}, err
 	}
@@ -53,7 +53,7 @@ type side struct {
 }
 
 // conflictSides reads the stages of the conflicting paths from merge-tree and their content.
-func (m *Mirror) conflictSides(ctx context.Context, req MergeRequest, paths []string) (map[string][3]side, error) {
+func (m *Mirror) conflictSides(ctx context.Context, req MergeRequest) (map[string][3]side, error) {
 	cmd := mergeTreeCommand(req.Truth, req.Commit.OID)
 	cmd.args = slices.DeleteFunc(cmd.args, func(a string) bool { return a == "--name-only" })
 	res, err := m.run(ctx, cmd)
