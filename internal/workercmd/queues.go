@@ -34,6 +34,9 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 		MaxConcurrentWorkflowTaskExecutionSize: 64,
 		MaxConcurrentWorkflowTaskPollers:       4,
 		MaxConcurrentActivityTaskPollers:       2,
+		// After a worker died the server offers its workflows' tasks to it first;
+		// with the default they wait 5 s before another worker may take them.
+		StickyScheduleToStartTimeout: time.Second,
 	})
 	workflows.Register(main)
 	set.RegisterMain(main)
