@@ -83,7 +83,7 @@ func (l *quotaLab) testTokenBudget(t *testing.T) {
 	report := l.Client.Report(t, c.Run)
 	require.NotEmpty(t, frictionOf(report.Friction, contract.FrictionUsageUncertain))
 	require.Equal(t, 4, report.Usage.Uncertain)
-	require.Equal(t, 4, report.Pools[0].Usage.Uncertain, "usage per pool")
+	require.Equal(t, 4, report.Pools[0].Uncertain, "usage per pool")
 	require.Equal(t, 1, report.Nodes[0].Usage.Uncertain, "usage per node")
 }
 

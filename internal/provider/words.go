@@ -63,7 +63,7 @@ func (w *Words) Stdout(line []byte) {
 	}
 }
 
-// Events, Errors and Plain are what was kept of each kind.
+// Events is what the event stream said.
 func (w *Words) Events() []Statement { return w.events.statement(quota.StreamJSON) }
 
 // Errors is what stderr said.
