@@ -249,18 +249,15 @@ func (s Scene) mirrors() []*Repo {
 
 var markLine = regexp.MustCompile(`(?m)^mark \S+`)
 
-// marksBelow adds the marks in the files of a folder, if it exists.
+// marksBelow adds the marks in the files of a folder, if it exists. What is
+// being removed meanwhile holds none.
 func marksBelow(dir string, found map[string]bool) {
 	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return nil // it is being removed
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil
-		}
-		for _, mark := range markLine.FindAll(data, -1) {
-			found[string(mark)] = true
+		if err == nil && entry.Type().IsRegular() {
+			data, _ := os.ReadFile(path)
+			for _, mark := range markLine.FindAll(data, -1) {
+				found[string(mark)] = true
+			}
 		}
 		return nil
 	})
