@@ -198,6 +198,11 @@ func (l *lab) dump() {
 		text := prototext.MarshalOptions{}.Format(e)
 		lines = append(lines, text[:min(len(text), 300)])
 	}
+	if answer, err := l.client.QueryWorkflow(context.Background(), l.id, "", contract.QueryStatus); err == nil {
+		var v contract.RunView
+		_ = answer.Get(&v)
+		l.t.Logf("%s is %s, holds %v, nodes %v, events %v", l.id, v.Status, v.Holds, v.Nodes, v.Events)
+	}
 	l.t.Logf("last events of %s:\n%s", l.id, strings.Join(lines[max(0, len(lines)-15):], "\n"))
 }
 
