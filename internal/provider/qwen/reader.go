@@ -73,7 +73,7 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 			r.Final = text
 		}
 		return r.Step()
-	default:
+	case e.Type == "system" || e.Type == "user" || e.Type == "stream_event":
 		r.Words.Neutral()
 	}
 	return process.Continue
