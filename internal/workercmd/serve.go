@@ -2,6 +2,7 @@ package workercmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,7 +30,7 @@ func serve(ctx context.Context, o options, signals <-chan os.Signal, out io.Writ
 	if err != nil {
 		return err
 	}
-	unlock, err := lockState(state)
+	unlock, err := lockState(ctx, state)
 	if err != nil {
 		return err
 	}
@@ -77,12 +78,21 @@ func serve(ctx context.Context, o options, signals <-chan os.Signal, out io.Writ
 	return nil
 }
 
+// How long a worker waits for the lock of its state folder, and how often it tries.
+const (
+	lockPatience = 5 * time.Second
+	lockRetry    = 50 * time.Millisecond
+)
+
 // lockState keeps two workers from sharing a state folder: they would take each
 // other's attempts for left-overs.
-func lockState(state string) (func(), error) {
+// A program that a killed worker was just starting holds its lock for a moment longer.
+func lockState(ctx context.Context, state string) (func(), error) {
 	lock := flock.New(filepath.Join(state, "worker.lock"))
-	ok, err := lock.TryLock()
-	if err != nil {
+	patience, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	ok, err := lock.TryLockContext(patience, lockRetry)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("lock state folder: %w", err)
 	}
 	if !ok {
