@@ -62,7 +62,9 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	diamond := func() *host { return newHost(unit("a", 0), unit("b", 1, "a"), unit("c", 1, "a"), unit("d", 2, "b", "c")) }
+	diamond := func() *host {
+		return newHost(unit("a", 0), unit("b", 1, "a"), unit("c", 1, "a"), unit("d", 2, "b", "c"))
+	}
 	return []scenario{
 		{name: "green", host: diamond},
 		{name: "retry", host: func() *host {
