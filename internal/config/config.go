@@ -6,6 +6,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -167,7 +168,8 @@ func hostWord(name string) string {
 		}
 		return '-'
 	}, name)
-	return strings.Trim(word[:min(len(word), 32)], "-")
+	word = strings.TrimLeft(word, "-")
+	return cmp.Or(strings.TrimRight(word[:min(len(word), 32)], "-"), "host")
 }
 
 // ArtifactsURL returns where artifacts are kept: the flag, else
