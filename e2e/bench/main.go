@@ -65,8 +65,8 @@ func bench(ctx context.Context, args []string, out, progress io.Writer) int {
 		rows = append(rows, measured...)
 	}
 	fmt.Fprint(out, table(rows))
-	fmt.Fprintf(out, "\n`go run ./e2e/bench %s` on %s, %s, load %s before and %s after, %s\n",
-		strings.Join(args, " "), machine(), started.UTC().Format(time.DateOnly), before, load(), time.Since(started).Round(time.Second))
+	fmt.Fprintf(out, "\n`%s` on %s, %s, load %s before and %s after, %s\n",
+		strings.Join(append([]string{"go run ./e2e/bench"}, args...), " "), machine(), started.UTC().Format(time.DateOnly), before, load(), time.Since(started).Round(time.Second))
 	if failed || slices.ContainsFunc(rows, func(r row) bool { return r.value > r.floor }) {
 		return 1
 	}
