@@ -41,6 +41,7 @@ type Ask struct {
 	// Shell is the name of the tool that runs a command line; empty: the request
 	// offers none, as the programs' own small requests (a title) do.
 	Shell  string
+	Tools  []string // all that the request offers
 	Body   []byte
 	Header http.Header
 
@@ -140,6 +141,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	ask := format.ask()
 	ask.Body, ask.Header = body, r.Header.Clone()
 	for _, t := range ask.tools {
+		ask.Tools = append(ask.Tools, t.name)
 		if slices.Contains(shells(), t.name) {
 			ask.Shell = t.name
 		}
