@@ -86,7 +86,7 @@ fuzz: ## every fuzz target for FUZZTIME (5000 inputs)
 
 soak: build ## long random tests: kills, fuzzing
 	MENDFLOW_SOAK=1 MENDFLOW_SOAK_ROUNDS=20 MENDFLOW_SOAK_KILLS=100 MENDFLOW_SOAK_BYTES=10737418240 \
-	  go test -timeout 80m -count=1 ./e2e/... ./internal/gitrepo ./internal/process
+	  go test -timeout 80m -count=1 ./e2e/... ./internal/gitrepo ./internal/process ./workflows
 	$(MAKE) fuzz FUZZTIME=2m
 
 clean: ## remove what was built
