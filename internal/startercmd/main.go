@@ -149,3 +149,14 @@ func (a *app) terminal() bool {
 	f, ok := a.Out.(*os.File)
 	return ok && !a.json && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
+
+// columns is how wide the terminal is now.
+func (a *app) columns() int {
+	const usual = 80
+	if f, ok := a.Out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return usual
+}

@@ -86,15 +86,15 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 		return err
 	}
 	p, _, warnings, err := a.readPlan(ctx, o.plan, o.repo, o.base)
+	pools, poolsErr := a.readPools(o.pools) // faults of both files are told at once
 	if err != nil {
 		return err
+	}
+	if poolsErr != nil {
+		return poolsErr
 	}
 	if a.snap != nil && p.Base != "" {
 		return usage("start run: the plan names a base, %s, and --include-uncommitted starts from the checkout: leave one of them out", p.Base)
-	}
-	pools, err := a.readPools(o.pools)
-	if err != nil {
-		return err
 	}
 	if o.id != "" {
 		if err := plan.CheckID(o.id); err != nil {

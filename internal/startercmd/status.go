@@ -33,7 +33,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if a.json {
 				return json.NewEncoder(a.Out).Encode(v)
 			}
-			writeStatus(a.Out, v)
+			writeStatus(plain{a.Out}, v)
 			for _, r := range running {
 				fmt.Fprintf(a.Out, "  running  %s a%d on %s for %s\n", r.Node, r.Attempt, r.Pool, age(r.StartedAt, time.Now()))
 			}
@@ -155,7 +155,7 @@ func (a *app) nodesCommand() *cobra.Command {
 			if a.json {
 				return eachJSON(a.Out, rows)
 			}
-			return writeNodes(a.Out, rows)
+			return writeNodes(plain{a.Out}, rows)
 		},
 	}
 }

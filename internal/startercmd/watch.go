@@ -85,9 +85,9 @@ func (a *app) newScreen() screen {
 	case a.json:
 		return &jsonScreen{out: a.Out, err: a.Err}
 	case a.terminal():
-		return &liveScreen{out: a.Out}
+		return &liveScreen{out: a.Out, columns: a.columns}
 	default:
-		return &lineScreen{out: a.Out, err: a.Err}
+		return &lineScreen{out: plain{a.Out}, err: a.Err}
 	}
 }
 
@@ -117,8 +117,8 @@ func (s *jsonScreen) end()              {}
 // lineScreen prints a line for every event, for logs and pipes.
 type lineScreen struct {
 	out, err io.Writer
-	seen     time.Time
-	seenAt   map[string]bool
+	seen     time.Time       // instant of the last event told
+	seenAt   map[string]bool // what was told of that instant
 	status   contract.RunStatus
 	holds    string
 	said     string
@@ -129,17 +129,15 @@ func (s *lineScreen) show(_ context.Context, _ client.Client, v contract.RunView
 		s.status = v.Status
 		fmt.Fprintf(s.out, "%s %s: %s, nodes %s\n", time.Now().Format(time.TimeOnly), v.Run, v.Status, counts(v.Nodes, "total"))
 	}
-	fresh := make(map[string]bool)
 	for _, e := range v.Events {
 		if e.At.Before(s.seen) || e.At.Equal(s.seen) && s.seenAt[e.Text] {
 			continue
 		}
 		fmt.Fprintf(s.out, "%s %s\n", e.At.Local().Format(time.TimeOnly), e.Text)
-		if e.At.After(s.seen) {
-			s.seen, fresh = e.At, make(map[string]bool)
+		if s.seenAt == nil || e.At.After(s.seen) {
+			s.seen, s.seenAt = e.At, make(map[string]bool)
 		}
-		fresh[e.Text] = true
-		s.seenAt = fresh
+		s.seenAt[e.Text] = true
 	}
 	var holds []string
 	for _, h := range v.Holds {
@@ -166,8 +164,9 @@ func sayOnce(w io.Writer, said *string, err error) {
 
 // liveScreen redraws a frame in place on a terminal.
 type liveScreen struct {
-	out   io.Writer
-	lines int
+	out     io.Writer
+	columns func() int // of the terminal now; a longer line would wrap and spoil the next frame
+	lines   int
 }
 
 func (s *liveScreen) show(ctx context.Context, c client.Client, v contract.RunView) error {
@@ -184,7 +183,7 @@ func (s *liveScreen) draw(lines []string) error {
 	}
 	b.WriteString("\x1b[J")
 	for _, line := range lines {
-		b.WriteString(line + "\n")
+		b.WriteString(clipColumns(printable(line), s.columns()) + "\n")
 	}
 	s.lines = len(lines)
 	_, err := io.WriteString(s.out, b.String())
@@ -196,7 +195,7 @@ func (s *liveScreen) end() {}
 // frameRunning is how many running nodes a frame lists.
 const frameRunning = 12
 
-// frame renders a run as lines of at most 100 columns.
+// frame renders a run as lines.
 func frame(v contract.RunView, running []contract.RunningNode, now time.Time) []string {
 	done := 0
 	for _, state := range []contract.NodeState{contract.NodeLanded, contract.NodeNoChange, contract.NodePartial, contract.NodeBlocked, contract.NodeSkipped} {
@@ -227,9 +226,6 @@ func frame(v contract.RunView, running []contract.RunningNode, now time.Time) []
 	if n := len(v.Events); n > 0 {
 		lines = append(lines, "  "+v.Events[n-1].At.Local().Format(time.TimeOnly)+" "+v.Events[n-1].Text)
 	}
-	for i := range lines {
-		lines[i] = clipColumns(lines[i], 100)
-	}
 	return lines
 }
 
@@ -241,7 +237,9 @@ func bar(done, total, width int) string {
 	return "[" + strings.Repeat("#", filled) + strings.Repeat("-", width-filled) + "]"
 }
 
+// clipColumns cuts a line to the width of the terminal.
 func clipColumns(line string, columns int) string {
+	columns = max(columns, 2)
 	runes := []rune(line)
 	if len(runes) <= columns {
 		return line
