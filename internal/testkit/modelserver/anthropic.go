@@ -42,18 +42,18 @@ func (r *anthropic) ask() Ask {
 		if json.Unmarshal(m.Content, &parts) != nil {
 			continue
 		}
-		results := 0
-		var texts []string
+		typed := false // the part before this one was of the user's own message
 		for _, p := range parts {
-			switch p.Type {
-			case "tool_result":
-				results++
-			case "text":
-				texts = append(texts, p.Text)
+			switch {
+			case p.Type == "tool_result":
+				a.Results++
+				typed = false
+			case p.Type != "text" || strings.HasPrefix(strings.TrimSpace(p.Text), "<system-reminder>"):
+			case typed:
+				a.Prompt += "\n" + p.Text
+			default: // a resumed session puts it behind the results of the last one
+				a.Prompt, a.Results, typed = p.Text, 0, true
 			}
-		}
-		if a.Results += results; results == 0 {
-			a.Prompt, a.Results = strings.Join(texts, "\n"), 0
 		}
 	}
 	return a
