@@ -15,7 +15,7 @@ SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not 
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
-.PHONY: help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
+.PHONY: test-agents help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -88,6 +88,16 @@ soak: build ## long random tests: kills, fuzzing
 	MENDFLOW_SOAK=1 MENDFLOW_SOAK_ROUNDS=20 MENDFLOW_SOAK_KILLS=100 MENDFLOW_SOAK_BYTES=10737418240 \
 	  go test -timeout 80m -count=1 ./e2e/... ./internal/gitrepo ./internal/process ./workflows
 	$(MAKE) fuzz FUZZTIME=2m
+
+# Versions are the tested ones that the adapters state. What cannot be had is skipped by its tests.
+AGENTS := $(CURDIR)/.cache/agents
+AGENT_PACKAGES := @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 opencode-ai@1.18.33 \
+	@google/gemini-cli@0.61.0 @qwen-code/qwen-code@0.24.4
+
+test-agents: build ## try the real agent programs against a scripted model; installs them by npm into .cache/agents
+	@for p in $(AGENT_PACKAGES); do \
+		npm install --prefix $(AGENTS) --ignore-scripts --no-audit --no-fund --loglevel=error $$p || echo "skipped: $$p cannot be installed"; done
+	MENDFLOW_AGENTS=$(AGENTS) go test -count=1 -timeout 40m -v -run 'TestReal|TestEachReal' ./internal/provider ./e2e
 
 clean: ## remove what was built
 	rm -rf bin

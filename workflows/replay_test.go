@@ -234,7 +234,7 @@ func (l *lab) keep(scenario string, x execution, kept map[string]bool) {
 	data, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(h)
 	require.NoError(l.t, err)
 	kind := strings.ToLower(h.Events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName())
-	name := ""
+	var name string
 	for i := 1; ; i++ {
 		name = filepath.Join(replayDir, fmt.Sprintf("%s-%s-%d.json", scenario, kind, i))
 		if _, err := os.Stat(name); os.IsNotExist(err) {

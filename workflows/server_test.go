@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -428,11 +427,6 @@ func awaitClosed(t *testing.T, what string, c <-chan struct{}) {
 	case <-time.After(testkit.Guard):
 		t.Fatalf("wait for %s: it did not come", what)
 	}
-}
-
-// testdata is a path below testdata.
-func testdata(parts ...string) string {
-	return filepath.Join(append([]string{"testdata"}, parts...)...)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }

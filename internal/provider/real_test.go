@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +30,6 @@ type realProgram struct {
 	name string
 	key  string
 	path string // appended to the server's address
-	opts map[string]string
 }
 
 func realPrograms() []realProgram {
@@ -74,7 +74,7 @@ func (p realProgram) bench(t *testing.T, script func(modelserver.Ask) modelserve
 }
 
 // launch runs the program as an attempt does, in the sandbox.
-func (b *bench) launch(t *testing.T, ctx context.Context) (provider.Report, process.Result) {
+func (b *bench) launch(ctx context.Context, t *testing.T) (provider.Report, process.Result) {
 	t.Helper()
 	built, err := b.adapter.Build(b.req)
 	require.NoError(t, err)
@@ -89,18 +89,20 @@ func (b *bench) launch(t *testing.T, ctx context.Context) (provider.Report, proc
 		Host: append(os.Environ(), b.key+"=sk-fake0000"), Home: b.req.Home, Temp: filepath.Join(b.host, "tmp"), Pass: b.req.Pool.Env,
 	}.Build()
 	require.NoError(t, err)
-	stop := 15 // TERM
-	_ = stop
 	reader := b.adapter.Read(b.req)
 	var log strings.Builder
-	result, err := process.Run(ctx, process.Spec{
+	spec := process.Spec{
 		Argv: built.Argv, Stdin: built.Stdin, Dir: b.req.Worktree, Env: append(env, built.Env...),
 		Absolute: 3 * time.Minute, Mark: "test/" + strings.ReplaceAll(t.Name(), "/", "-"), Output: &log,
 		Sandbox: &process.Sandbox{Writable: append(slices.Clone(built.Writable), b.host)},
 		OnLine: func(stream process.Stream, line []byte, truncated bool) process.Verdict {
 			return reader.Line(stream, line, truncated)
 		},
-	})
+	}
+	if built.Interrupt {
+		spec.StopSignal = syscall.SIGINT
+	}
+	result, err := process.Run(ctx, spec)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -140,7 +142,7 @@ func eachReal(t *testing.T, test func(t *testing.T, p realProgram)) {
 func TestRealProgramRepairsAndIsResumed(t *testing.T) {
 	eachReal(t, func(t *testing.T, p realProgram) {
 		b := p.bench(t, repairs("All done.\n\n```json\n"+realResult+"\n```\n"))
-		report, result := b.launch(t, t.Context())
+		report, result := b.launch(t.Context(), t)
 		require.True(t, report.Done, "%s: %+v", result, report)
 		data, err := os.ReadFile(filepath.Join(b.req.Worktree, "a.txt"))
 		require.NoError(t, err)
@@ -152,7 +154,7 @@ func TestRealProgramRepairsAndIsResumed(t *testing.T) {
 		require.Equal(t, contract.Usage{InputTokens: 2000, OutputTokens: 68, USDMicros: report.Usage.USDMicros, Known: true}, report.Usage)
 
 		b.req.Session, b.req.Before, b.req.Prompt = report.Session, report.Totals, "go on"
-		again, result := b.launch(t, t.Context())
+		again, result := b.launch(t.Context(), t)
 		require.True(t, again.Done, "%s: %+v", result, again)
 		require.Equal(t, report.Session, again.Session)
 		require.Equal(t, contract.Usage{InputTokens: 2000, OutputTokens: 68, USDMicros: again.Usage.USDMicros, Known: true}, again.Usage)
@@ -168,7 +170,7 @@ func TestRealProgramSaysThatASessionIsLost(t *testing.T) {
 		if p.name == "opencode" {
 			b.req.Session = "ses_0000000000000000000000dead"
 		}
-		report, result := b.launch(t, t.Context())
+		report, result := b.launch(t.Context(), t)
 		require.True(t, report.Lost, "%s: %+v", result, report)
 		require.False(t, report.Done)
 	})
@@ -178,7 +180,7 @@ func TestRealProgramGivesUpAtALimit(t *testing.T) {
 	eachReal(t, func(t *testing.T, p realProgram) {
 		b := p.bench(t, func(a modelserver.Ask) modelserver.Turn { return refusal(a.Wire, 429) })
 		began := time.Now()
-		report, result := b.launch(t, t.Context())
+		report, result := b.launch(t.Context(), t)
 		code := result.ExitCode
 		v := report.Verdict(b.adapter.About(), quota.Launch{ExitCode: &code, ObservedAt: time.Now()})
 		require.Equal(t, quota.RateLimited, v.Outcome, "%s: %+v", result, report)
@@ -201,14 +203,13 @@ func TestRealProgramIsStoppedInTheMiddleOfATool(t *testing.T) {
 	eachReal(t, func(t *testing.T, p realProgram) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		mark := filepath.Join(t.TempDir(), "running")
 		b := p.bench(t, func(a modelserver.Ask) modelserver.Turn {
 			if a.Shell == "" {
 				return modelserver.Turn{Text: "A title"}
 			}
 			return modelserver.Turn{Shell: "touch running; sleep 1000"}
 		})
-		mark = filepath.Join(b.req.Worktree, "running")
+		mark := filepath.Join(b.req.Worktree, "running")
 		var seen atomic.Bool
 		go func() {
 			for ctx.Err() == nil {
@@ -219,10 +220,56 @@ func TestRealProgramIsStoppedInTheMiddleOfATool(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}()
-		report, result := b.launch(t, ctx)
+		report, result := b.launch(ctx, t)
 		require.True(t, seen.Load())
 		require.Equal(t, process.EndCancelled, result.Ended)
 		require.False(t, report.Done)
 		require.NotEmpty(t, report.Session, "known while it runs")
 	})
+}
+
+// The programs that guard what is outside of the worktree must let the result be
+// written by their own tools, not by a command alone.
+func TestRealProgramWritesTheResultFileByItsOwnTool(t *testing.T) {
+	write := map[string]func(path string) modelserver.Turn{
+		"claude": func(path string) modelserver.Turn {
+			return modelserver.Turn{Tool: "Write", Input: map[string]any{"file_path": path, "content": realResult}}
+		},
+		"gemini": func(path string) modelserver.Turn {
+			return modelserver.Turn{Tool: "write_file", Input: map[string]any{"file_path": path, "content": realResult}}
+		},
+	}
+	eachReal(t, func(t *testing.T, p realProgram) {
+		turn, ok := write[p.name]
+		if !ok {
+			return // writes by commands anyway, or hands in its last message
+		}
+		var file string
+		b := p.bench(t, func(a modelserver.Ask) modelserver.Turn {
+			if a.Shell != "" && a.Results == 0 {
+				return turn(file)
+			}
+			return modelserver.Turn{Text: "Done."}
+		})
+		file = b.req.ResultFile
+		report, result := b.launch(t.Context(), t)
+		require.True(t, report.Done, "%s: %+v", result, report)
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.JSONEq(t, realResult, string(data))
+	})
+}
+
+// `make test-agents` installs the versions that the adapters name as tested.
+func TestTestedVersionsAreTheInstalledOnes(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	packages := map[string]string{
+		"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex", "opencode": "opencode-ai",
+		"gemini": "@google/gemini-cli", "qwen": "@qwen-code/qwen-code",
+	}
+	for name, adapter := range adapters() {
+		require.Contains(t, string(makefile), packages[name]+"@"+adapter.About().Tested, name)
+	}
 }
