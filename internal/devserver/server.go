@@ -89,7 +89,7 @@ func serveUI(ctx context.Context, opts options, db *database, p ports, std strea
 // stopped turns the failure of a start that a stop signal cut short into an orderly end.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // a start that was cut short by a stop signal is an orderly end
 	}
 	return err
 }
