@@ -46,6 +46,9 @@ func typeOf(err error) string {
 		return contract.ErrorBaseUnknown
 	case errors.Is(err, gitrepo.ErrFenced):
 		return contract.ErrorSuperseded
+	case errors.Is(err, gitrepo.ErrUnreachable), errors.Is(err, gitrepo.ErrNotRepository),
+		errors.Is(err, gitrepo.ErrEmptyRepository), errors.Is(err, gitrepo.ErrHubRefuses):
+		return contract.ErrorRepositoryUnreachable
 	case errors.Is(err, gitrepo.ErrNoWorktree), errors.Is(err, gitrepo.ErrOutOfPlace), errors.Is(err, fs.ErrNotExist):
 		return contract.ErrorWorktreeMissing
 	case errors.Is(err, gitrepo.ErrLocked):
@@ -54,9 +57,6 @@ func typeOf(err error) string {
 		return contract.ErrorDiskFull
 	case errors.Is(err, artifacts.ErrNotFound):
 		return contract.ErrorArtifactMissing
-	case errors.Is(err, gitrepo.ErrUnreachable), errors.Is(err, gitrepo.ErrNotRepository),
-		errors.Is(err, gitrepo.ErrEmptyRepository), errors.Is(err, gitrepo.ErrHubRefuses):
-		return contract.ErrorRepositoryUnreachable
 	}
 	return contract.ErrorInternal
 }

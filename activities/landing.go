@@ -318,7 +318,7 @@ func (l *lander) finish(j run.Judgement) {
 	friction := append(l.end.Friction, j.Friction...)
 	verified, verify, salvage := l.end.VerifiedOn, l.end.Verify, l.end.Salvage
 	l.end = contract.LandEnd{
-		Outcome: j.Outcome, Cause: j.Cause, Reason: clip(l.whereabouts(j.Reason), 500), State: j.State, Items: j.Items,
+		Outcome: j.Outcome, Cause: j.Cause, Reason: clip(l.whereabouts(j.Reason), 500), State: j.State, Items: boundItems(j.Items),
 		Unverified: j.Unverified, Tail: clipHead(j.Tail, tailSize), Friction: friction,
 		VerifiedOn: verified, Verify: verify, Salvage: salvage,
 	}

@@ -64,6 +64,7 @@ func (a *Publication) write(ctx context.Context, in contract.ReportInput) (contr
 		return end, fmt.Errorf("store report: %w", err)
 	}
 	end.Markdown = reference(ref)
+	end.Refs = end.Refs[:min(len(end.Refs), shownRefs)] // the report has them all
 	return end, nil
 }
 
@@ -115,7 +116,7 @@ func (a *Publication) facts(ctx context.Context, opened *openRun, record contrac
 	facts := report.Facts{
 		Run: v.Run, Repository: v.Repository, Plan: opened.config.Plan, BaseCommit: v.BaseCommit, HeadCommit: end.Head,
 		Status: v.Status, Reason: v.Reason, StartedAt: v.StartedAt, ClosedAt: v.ClosedAt,
-		Items: record.Items, Nodes: record.Nodes, Dispositions: record.Dispositions,
+		Items: record.Items, Nodes: record.Nodes, Dispositions: opened.config.Dropped,
 		Friction: v.Friction, Holds: v.Holds, Refs: end.Refs,
 	}
 	if end.Note != "" {

@@ -78,16 +78,16 @@ func (a *Repository) open(ctx context.Context, in contract.OpenRunInput, heart *
 		return none, fmt.Errorf("select findings: nothing is left to do at %s: %w", config.BaseCommit, errInvalidPlan)
 	}
 	config.FoldCase = facts.FoldCase
+	for _, f := range selection.Findings {
+		if f.Disposition != plan.DispositionPlanned {
+			config.Dropped = append(config.Dropped, contract.Disposition{Finding: f.Finding, State: string(f.Disposition), Reason: f.Cause})
+		}
+	}
 	stored, err := a.store(ctx, config)
 	if err != nil {
 		return none, err
 	}
 	result := opened(config, stored, truth)
-	for _, f := range selection.Findings {
-		if f.Disposition != plan.DispositionPlanned {
-			result.Dropped = append(result.Dropped, contract.Disposition{Finding: f.Finding, State: string(f.Disposition), Reason: f.Cause})
-		}
-	}
 	result.Attributes = a.attributes(ctx)
 	return result, nil
 }

@@ -114,7 +114,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 
 // record is what the report is made of.
 func (r *remediation) record() []byte {
-	rec := contract.RunRecord{View: r.view(), Dispositions: r.opened.Dropped, Baseline: r.base, Gate: r.gate}
+	rec := contract.RunRecord{View: r.view(), Baseline: r.base, Gate: r.gate}
 	rec.View.Status, rec.View.ClosedAt = r.verdict, r.closed // the report tells how the run closes
 	if r.front != nil {
 		rec.Nodes = r.front.Nodes(0, r.front.Progress().Total)

@@ -17,20 +17,18 @@ type OpenRunInput struct {
 
 // OpenRunResult is what the workflow needs of an opened run.
 type OpenRunResult struct {
-	Config     Artifact      `json:"config"`
-	PlanID     string        `json:"plan_id"`
-	Goal       string        `json:"goal,omitempty"`
-	BaseCommit string        `json:"base_commit"`
-	Truth      string        `json:"truth"`
-	Units      int           `json:"units"`
-	FoldCase   bool          `json:"fold_case,omitempty"`
-	Gate       int           `json:"gate"` // number of gate commands; 0: disabled
-	GateOnRed  string        `json:"gate_on_red,omitempty"`
-	Baseline   string        `json:"baseline,omitempty"`
-	Policy     RunPolicy     `json:"policy"`
-	Attributes []string      `json:"attributes,omitempty"` // registered search attributes of ours
-	Missing    []string      `json:"missing,omitempty"`    // findings whose files do not exist at the base
-	Dropped    []Disposition `json:"dropped,omitempty"`
+	Config     Artifact  `json:"config"`
+	PlanID     string    `json:"plan_id"`
+	Goal       string    `json:"goal,omitempty"`
+	BaseCommit string    `json:"base_commit"`
+	Truth      string    `json:"truth"`
+	Units      int       `json:"units"`
+	FoldCase   bool      `json:"fold_case,omitempty"`
+	Gate       int       `json:"gate"` // number of gate commands; 0: disabled
+	GateOnRed  string    `json:"gate_on_red,omitempty"`
+	Baseline   string    `json:"baseline,omitempty"`
+	Policy     RunPolicy `json:"policy"`
+	Attributes []string  `json:"attributes,omitempty"` // registered search attributes of ours
 }
 
 // RunPolicy is the part of the plan that the run's own decisions need.
@@ -161,12 +159,11 @@ type ReportInput struct {
 
 // RunRecord is what the report needs beside the configuration; the workflow stores it in parts.
 type RunRecord struct {
-	View         RunView       `json:"view"`
-	Nodes        []NodeRow     `json:"nodes"`
-	Items        []ItemRow     `json:"items"`
-	Dispositions []Disposition `json:"dispositions"`
-	Baseline     *GateEnd      `json:"baseline,omitempty"`
-	Gate         *GateEnd      `json:"gate,omitempty"`
+	View     RunView   `json:"view"`
+	Nodes    []NodeRow `json:"nodes"`
+	Items    []ItemRow `json:"items"`
+	Baseline *GateEnd  `json:"baseline,omitempty"`
+	Gate     *GateEnd  `json:"gate,omitempty"`
 }
 
 // ReportEnd refers to the rendered report.
@@ -174,7 +171,7 @@ type ReportEnd struct {
 	Markdown Artifact `json:"markdown"`
 	JSON     Artifact `json:"json"`
 	Head     string   `json:"head,omitempty"`
-	Refs     []string `json:"refs,omitempty"`
+	Refs     []string `json:"refs,omitempty"` // at most 200
 	Note     string   `json:"note,omitempty"` // e.g. why the convenience branch was left alone
 }
 

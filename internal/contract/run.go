@@ -59,6 +59,7 @@ type RunConfig struct {
 	GateSources   []string       `json:"gate_sources,omitempty"`  // files from which gate commands were read: protected
 	GateResidual  []string       `json:"gate_residual,omitempty"` // surfaces that the gate says it does not cover
 	FoldCase      bool           `json:"fold_case,omitempty"`
+	Dropped       []Disposition  `json:"dropped,omitempty"` // findings that are not planned, and why
 	OpenedAt      time.Time      `json:"opened_at"`
 }
 
@@ -104,7 +105,7 @@ type RunView struct {
 	StartedAt  time.Time      `json:"started_at"`
 	ClosedAt   *time.Time     `json:"closed_at,omitempty"`
 	Report     *Artifact      `json:"report,omitempty"`
-	Refs       []string       `json:"refs,omitempty"` // refs that the run keeps in the hub
+	Refs       []string       `json:"refs,omitempty"` // refs that the run keeps in the hub, the first 200; the report has all
 }
 
 // GateView is the gate's state in a status.
