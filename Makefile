@@ -96,7 +96,7 @@ AGENT_PACKAGES := @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 openco
 
 test-agents: build ## try the real agent programs against a scripted model; installs them by npm into .cache/agents
 	@for p in $(AGENT_PACKAGES); do \
-		npm install --prefix $(AGENTS) --ignore-scripts --no-audit --no-fund --loglevel=error $$p || echo "skipped: $$p cannot be installed"; done
+		npm install --prefix $(AGENTS) --no-audit --no-fund --loglevel=error $$p || echo "skipped: $$p cannot be installed"; done
 	MENDFLOW_AGENTS=$(AGENTS) go test -count=1 -timeout 40m -v -run 'TestReal|TestEachReal' ./internal/provider ./e2e
 
 clean: ## remove what was built
