@@ -91,12 +91,10 @@ func (b *broker) take(ctx workflow.Context, message contract.Tickets) {
 	if message.Seq != 1 && !slices.Contains(b.machine.Holders(), message.Holder) {
 		b.box(message.Holder).send(ctx, contract.Grants{Account: b.account, Forgot: true})
 	}
-	if message.Seq > 0 {
-		b.push(ctx, b.machine.Apply(message, workflow.Now(ctx)))
-		for _, end := range message.Settle {
-			if len(end.Windows) > 0 {
-				b.push(ctx, b.machine.Observe("", end.Windows, workflow.Now(ctx)))
-			}
+	b.push(ctx, b.machine.Apply(message, workflow.Now(ctx))) // a mere question makes the holder known
+	for _, end := range message.Settle {
+		if len(end.Windows) > 0 {
+			b.push(ctx, b.machine.Observe("", end.Windows, workflow.Now(ctx)))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
 	"mendflow/internal/contract"
 	"mendflow/internal/testkit"
@@ -203,6 +204,33 @@ func TestBrokerContinuesAsNewWithSlotsTakenAndAskedFor(t *testing.T) {
 	result := l.wait()
 	require.Equal(t, contract.RunCompleted, result.Status, result.Reason)
 	require.Len(t, h.attempts, 3)
+}
+
+// What a broker remembers of its operators does not fit into an input: it goes
+// by reference, and is remembered.
+func TestLargeBrokerContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	h := newHost(unit("a", 0))
+	entered, release := h.hold("RunWorker")
+	defer release()
+	l := newLab(t, h).begin()
+	awaitClosed(t, "RunWorker", entered)
+	broker := contract.BrokerID(l.accounts()[0])
+	request := func(i int, model string) contract.Operator {
+		return contract.Operator{RequestID: fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 150)), Model: model}
+	}
+	for i := range 200 {
+		require.NoError(t, l.client.SignalWorkflow(t.Context(), broker, "", contract.CommandReopen, request(i, "m")))
+	}
+	l.renew(broker)
+	handle, err := l.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: broker, UpdateName: contract.CommandReopen, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{request(7, "other")},
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, handle.Get(t.Context(), nil), "before", "the same request with another payload")
+	release()
+
+	require.Equal(t, contract.RunCompleted, l.wait().Status)
 }
 
 // A workflow cancel that comes while the state is being stored is not lost with

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,31 @@ func TestManyNodesSettleAtOnce(t *testing.T) {
 	require.Equal(t, contract.RunCompleted, result.Status, result.Reason)
 	require.Len(t, l.host.attempts, 24)
 	require.Len(t, l.host.releases, 24, "every tree is released")
+}
+
+// A pool that comes to a running run brings an account that nobody has asked
+// for slots yet: its broker is started when the first drive asks.
+func TestNewPoolOfARunningRunIsUsed(t *testing.T) {
+	t.Parallel()
+	h := newHost(unit("a", 0), unit("b", 0))
+	entered, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	var once sync.Once
+	h.work = func(in contract.NodeInput) attemptScript {
+		if in.Pool == "main" {
+			once.Do(func() { close(entered) })
+			return attemptScript{until: release}
+		}
+		return attemptScript{}
+	}
+	l := newLab(t, h, testPool("main", 1)).begin()
+	awaitClosed(t, "the first attempt", entered)
+	other := testPool("other", 1)
+	other.Account = l.in.Run + "-other"
+
+	l.ordered(contract.CommandPools, contract.Operator{Pools: append(l.in.Pools, other)})
+
+	l.until("the other node lands on the other pool", func(v contract.RunView) bool { return v.Nodes["landed"] == 1 })
+	require.Equal(t, []string{"main", "other"}, []string{h.tried("a")[0].Pool, h.tried("b")[0].Pool})
+	require.Equal(t, 1, h.tried("b")[0].Attempt, "asking again cost no attempt")
 }

@@ -64,7 +64,7 @@ func newFarm() (*farm, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &farm{dir: dir, hosts: map[string]*host{}}
+	f := &farm{dir: dir, hosts: map[string]*host{"broker": newHost()}}
 	if f.server, err = testkit.StartServer(dir, false); err != nil {
 		return nil, err
 	}
@@ -105,6 +105,9 @@ func (f *farm) close() {
 func (f *farm) of(run string) *host {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if strings.HasPrefix(run, "broker") { // the state of brokers, which belong to no run
+		run = "broker"
+	}
 	return f.hosts[run]
 }
 
