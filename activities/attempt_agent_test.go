@@ -264,3 +264,37 @@ func TestProgramThatDoesNotEndAfterItsFinalEventIsEnded(t *testing.T) {
 	end := s.run(t)
 	require.Equal(t, contract.OutcomeSuccess, end.Outcome, end.Reason)
 }
+
+func TestInterruptedAgentKeepsItsSessionItsLogAndItsUsage(t *testing.T) {
+	t.Parallel()
+	s := newAgentScene(t, contract.ProviderClaude)
+	aborted := `{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools","session_id":"` + agentSession + `","usage":{"input_tokens":7,"output_tokens":2}}`
+	require.NoError(t, os.WriteFile(filepath.Join(s.folder, "aborted"), []byte(aborted+"\n"), 0o600))
+	s.plays(t, "0", nil, "trap 'cat aborted; exit 0' INT", `echo '{"type":"system","subtype":"init","session_id":"`+agentSession+`"}'`,
+		"touch started", "while :; do sleep 0.1; done")
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(2 * time.Minute)
+	stop := make(chan struct{})
+	env.SetWorkerStopChannel(stop)
+	go func() {
+		for t.Context().Err() == nil {
+			if _, err := os.Stat(filepath.Join(s.folder, "started")); err == nil {
+				close(stop)
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	attempt := &Attempt{Host: s.host, Now: time.Now, Jitter: func() float64 { return 0 }, Local: time.UTC}
+	env.RegisterActivity(attempt.RunWorker)
+	value, err := env.ExecuteActivity(attempt.RunWorker, s.in.NodeInput)
+	require.NoError(t, err)
+	var end contract.WorkerEnd
+	require.NoError(t, value.Get(&end))
+	require.Equal(t, contract.OutcomeInterrupted, end.Outcome, end.Reason)
+	require.NotNil(t, end.Kept)
+	require.Equal(t, agentSession, end.Kept.Session)
+	require.Equal(t, contract.Usage{InputTokens: 7, OutputTokens: 2, Known: true}, end.Usage, "INT is the first signal: the program tells what it used")
+	require.NotNil(t, end.Log)
+}

@@ -214,24 +214,19 @@ func (l *launch) limit(verdict quota.Verdict, now time.Time) {
 	}
 }
 
-// speaksAsAgent reports whether the program prints what an agent's would.
-func (l *launch) speaksAsAgent() bool {
-	return l.pool.Provider != contract.ProviderCommand || l.speaks() != "generic"
-}
+// speaksAsAgent reports whether a command prints what an agent's program would.
+func (l *launch) speaksAsAgent() bool { return l.speaks() != "generic" }
 
-// speaks is whose limit texts the program prints.
+// speaks is whose limit texts a command prints.
 func (l *launch) speaks() string {
-	name := string(l.pool.Provider)
-	if l.pool.Provider == contract.ProviderCommand {
-		name = l.pool.Options["speaks"]
-	}
-	if name == string(contract.ProviderClaude) {
+	switch name := l.pool.Options["speaks"]; name {
+	case string(contract.ProviderClaude):
 		return "claude-code"
-	}
-	if name == "" {
+	case "":
 		return "generic"
+	default:
+		return name
 	}
-	return name
 }
 
 func reasonOf(verdict quota.Verdict, result process.Result) string {

@@ -36,7 +36,9 @@ func (l *launch) work(ctx context.Context) error {
 	l.bare = built.OwnSandbox || !l.Host.Confine
 	before := l.lookAround(ctx)
 	masker := redact.NewMasker(l.Host.values(append(append([]string{}, l.pool.Env...), l.opened.config.Plan.Env...)))
-	log, err := l.Host.Artifacts.Writer(ctx, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)
+	logging, done := afterwards(ctx)
+	defer done()
+	log, err := l.Host.Artifacts.Writer(logging, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
@@ -67,6 +69,18 @@ func (l *launch) work(ctx context.Context) error {
 	stored.Tail = clipHead(stored.Tail, 300) // the whole log is the artifact; histories carry a glimpse
 	l.end.Log = &stored
 	return l.judge(adapter, report, result)
+}
+
+// logGrace is how long a log may take to be stored after an attempt was
+// interrupted: a stopping worker does not wait for longer.
+const logGrace = 20 * time.Second
+
+// afterwards is a context that outlives the given one for a while, so that what
+// an interrupted worker said, its session above all, is not lost with it.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(logGrace, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
 // start is one launch of the program.

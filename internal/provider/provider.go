@@ -6,7 +6,8 @@
 //   - provider.go: the interface between adapters and the activity that launches.
 //   - about.go, check.go: what an adapter says of its program, and how that is
 //     compared with a pools file and with this machine.
-//   - words.go, event.go, question.go: what readers of event streams share.
+//   - follow.go, words.go, event.go, question.go: what readers of event streams share.
+//   - verdict.go: how a report is put to the classifier.
 //   - prompt.go, block.go: what a worker is told, and a result in its last message.
 //
 // An adapter classifies nothing (internal/quota does), never sleeps and never
