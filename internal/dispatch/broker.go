@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/run"
 )
 
 // Broker is the state machine of one provider account, shared by all runs: it
@@ -33,17 +34,17 @@ type Broker struct {
 }
 
 type brokerState struct {
-	Account  string         `json:"account"`
-	Holders  []brokerHolder `json:"holders,omitempty"` // by id
-	Tickets  []brokerTicket `json:"tickets,omitempty"` // by arrival
-	Walls    []brokerWall   `json:"walls,omitempty"`   // by model, the account's first
-	Windows  []brokerWindow `json:"windows,omitempty"` // by model and name
-	Waiting  []string       `json:"waiting_runs,omitempty"`
-	Requests []string       `json:"requests,omitempty"` // digests, oldest first
-	Arrivals int64          `json:"arrivals,omitempty"`
-	Settled  contract.Usage `json:"settled,omitzero"`
-	Unsure   int64          `json:"uncertain_tokens,omitempty"`
-	Coverage string         `json:"coverage,omitempty"`
+	Account  string                 `json:"account"`
+	Holders  []brokerHolder         `json:"holders,omitempty"` // by id
+	Tickets  []brokerTicket         `json:"tickets,omitempty"` // by arrival
+	Walls    []brokerWall           `json:"walls,omitempty"`   // by model, the account's first
+	Windows  []brokerWindow         `json:"windows,omitempty"` // by model and name
+	Waiting  []string               `json:"waiting_runs,omitempty"`
+	Requests run.Requests[struct{}] `json:"requests,omitzero"`
+	Arrivals int64                  `json:"arrivals,omitempty"`
+	Settled  contract.Usage         `json:"settled,omitzero"`
+	Unsure   int64                  `json:"uncertain_tokens,omitempty"`
+	Coverage string                 `json:"coverage,omitempty"`
 }
 
 // brokerHolder is a drive that sent a message and is not known to be closed.

@@ -3,10 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"mendflow/internal/contract"
@@ -28,9 +25,6 @@ const (
 	coverageReactive = "reactive" // limits are learned by running into them
 	coverageReported = "reported" // the provider reports its windows
 )
-
-// requestMemory is the number of operator requests remembered.
-const requestMemory = 1000
 
 // brokerWindow is a structured fact about a quota window of the account or one of its models.
 type brokerWindow struct {
@@ -115,29 +109,10 @@ func (b *Broker) Reconcile(request string, used contract.Usage) error {
 }
 
 // requested remembers a request and reports whether it was carried out before.
-// It keeps digests: a thousand requests must fit into the carried state.
 func (b *Broker) requested(id, what string) (done bool, err error) {
-	if id == "" {
-		return false, nil
-	}
-	key, asked := digest(id), digest(what)
-	for _, r := range b.state.Requests {
-		if known, before, _ := strings.Cut(r, "."); known == key {
-			if before != asked {
-				return true, fmt.Errorf("repeat request %s: it asked for something else before", id)
-			}
-			return true, nil
-		}
-	}
-	b.state.Requests = append(b.state.Requests, key+"."+asked)
-	b.state.Requests = b.state.Requests[max(0, len(b.state.Requests)-requestMemory):]
-	return false, nil
-}
-
-func digest(s string) string {
-	h := fnv.New64a()
-	h.Write([]byte(s))
-	return strconv.FormatUint(h.Sum64(), 36)
+	_, done, err = b.state.Requests.Recall(id, what)
+	b.state.Requests.Remember(id, what, struct{}{})
+	return done, err
 }
 
 // charge counts what a ticket used: as told, else its whole reservation.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/run"
 )
 
 func ask(holder string, seq int, tickets ...string) contract.Tickets {
@@ -361,11 +362,11 @@ func TestBrokerForgetsWhatNothingDependsOn(t *testing.T) {
 		d.reopen()
 		d.end(d.ask(1)[0], contract.OutcomeSuccess)
 	}
-	for i := range 2 * requestMemory {
+	for i := range 2 * run.RequestMemory {
 		_, err := d.b.Reopen(fmt.Sprint(i), "", d.now)
 		require.NoError(t, err)
 	}
-	require.Len(t, d.b.state.Requests, requestMemory)
+	require.Equal(t, run.RequestMemory, d.b.state.Requests.Len())
 	text, err := json.Marshal(d.b)
 	require.NoError(t, err)
 	require.Less(t, len(text), 40<<10, "the carried state stays small")
