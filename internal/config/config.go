@@ -35,6 +35,7 @@ var ErrServerUnreachable = errors.New("server unreachable")
 type Connection struct {
 	Address   string
 	Namespace string
+	CodecKeys string // file with the keys of the payload codec; empty: from the environment, where none need be
 }
 
 // dialTimeout bounds the first contact, so that a command without a server answers soon.
@@ -59,6 +60,9 @@ func (c Connection) Options(logger *slog.Logger) (client.Options, error) {
 		options.Namespace = client.DefaultNamespace
 	}
 	options.Logger = log.NewStructuredLogger(logger)
+	if err := c.encrypt(&options); err != nil {
+		return client.Options{}, err
+	}
 	// A short back-off, so that work goes on within a second or two of a server restart.
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mendflow/internal/codec"
 )
 
 // elsewhere gives the test a home of its own, without settings of the user's.
@@ -175,4 +177,38 @@ func TestArtifactsLieWhereItIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "file://"+home+"/with%20blank%20&%20%C3%BC", where, "the flag wins, a path becomes a URL")
 	require.DirExists(t, filepath.Join(home, "with blank & ü"))
+}
+
+func TestCodecKeysComeFromTheFlagsFileThenTheEnvironment(t *testing.T) {
+	home := elsewhere(t)
+	key := func(id string) string {
+		line, err := codec.NewKey(id)
+		require.NoError(t, err)
+		return line + "\n"
+	}
+	ids := func(c Connection) []string {
+		t.Helper()
+		ring, err := c.keys()
+		require.NoError(t, err)
+		return ring.IDs()
+	}
+	require.Empty(t, ids(Connection{}), "nothing is encrypted unless somebody asks for it")
+
+	file, other := filepath.Join(home, "keys"), filepath.Join(home, "other")
+	require.NoError(t, os.WriteFile(file, []byte(key("of-file")), 0o600))
+	require.NoError(t, os.WriteFile(other, []byte(key("of-flag")), 0o600))
+	t.Setenv("MENDFLOW_CODEC_KEYS_FILE", file)
+	require.Equal(t, []string{"of-file"}, ids(Connection{}))
+	t.Setenv("MENDFLOW_CODEC_KEYS", key("young")+key("old"))
+	require.Equal(t, []string{"young", "old"}, ids(Connection{}))
+	require.Equal(t, []string{"of-flag"}, ids(Connection{CodecKeys: other}))
+
+	_, err := Connection{CodecKeys: filepath.Join(home, "missing")}.Options(quiet)
+	require.ErrorContains(t, err, "read codec keys")
+	require.NoError(t, os.WriteFile(other, []byte("a:short"), 0o600))
+	_, err = Connection{CodecKeys: other}.Options(quiet)
+	require.ErrorContains(t, err, other)
+	t.Setenv("MENDFLOW_CODEC_KEYS", "a:short")
+	_, err = Connection{}.Options(quiet)
+	require.ErrorContains(t, err, "MENDFLOW_CODEC_KEYS: read key 1")
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type options struct {
 	namespace        string
 	retention        time.Duration
 	searchAttributes map[string]enumspb.IndexedValueType // in addition to the built-in ones
+	codecEndpoint    string                              // where the Web UI has payloads decrypted; empty: nowhere
 	logLevel         slog.Level
 	json             bool
 	stopWithParent   bool
@@ -94,6 +96,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&o.namespace, "namespace", "default", "namespace to register")
 	flags.DurationVar(&o.retention, "retention", 720*time.Hour, "how long closed workflows are kept")
 	flags.StringArrayVar(&attributes, "search-attribute", nil, "further search attribute, as `NAME=TYPE` (repeatable)")
+	flags.StringVar(&o.codecEndpoint, "codec-endpoint", "", "`URL` of the payload codec that the Web UI asks (starter codec serve)")
 	flags.StringVar(&level, "log-level", "warn", "debug, info, warn or error")
 	flags.BoolVar(&o.json, "json", false, "ready line as a JSON object")
 	flags.BoolVar(&o.stopWithParent, "stop-with-parent", false, "stop when the parent process ends")
@@ -137,6 +140,9 @@ func (o *options) check(ip, level string, attributes []string) error {
 	}
 	if !namespaceName.MatchString(o.namespace) || o.namespace == systemNamespace {
 		return fmt.Errorf("--namespace %q is not a usable name: letters, digits, '.', '_' and '-'", o.namespace)
+	}
+	if u, err := url.Parse(o.codecEndpoint); o.codecEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("--codec-endpoint %q is not an http or https URL", o.codecEndpoint)
 	}
 	if o.retention < minRetention {
 		return fmt.Errorf("--retention %v is shorter than %v", o.retention, minRetention)

@@ -19,6 +19,7 @@ func startUI(opts options, port int, frontend string) *uiserver.Server {
 		EnableUI:            true,
 		DefaultNamespace:    opts.namespace,
 		DisableNewsFetch:    true,
+		Codec:               uiconfig.Codec{Endpoint: opts.codecEndpoint},
 		HideLogs:            true,
 		CORS:                uiconfig.CORS{CookieInsecure: true}, // it is plain HTTP
 	}))

@@ -19,6 +19,7 @@ import (
 // devOptions are the flags of `starter dev`.
 type devOptions struct {
 	port, uiPort int
+	codecPort    int
 	headless     bool
 	memory       bool
 	pools        string
@@ -38,6 +39,7 @@ func (a *app) devCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.port, "port", 7233, "port of the server; 0: a free one")
 	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "port of the Web UI; 0: a free one")
+	cmd.Flags().IntVar(&o.codecPort, "codec-port", 8234, "port at which the Web UI has payloads decrypted, where there are codec keys; 0: a free one")
 	cmd.Flags().BoolVar(&o.headless, "headless", false, "no Web UI")
 	cmd.Flags().BoolVar(&o.memory, "memory", false, "keep nothing after the end")
 	cmd.Flags().StringVar(&o.pools, "pools", "", "the worker's pools file (default: what each run's own pools file says)")
@@ -60,11 +62,17 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	if err != nil {
 		return err
 	}
-	server, ready, err := a.startServer(ctx, o, state)
+	codec, err := a.openCodec(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer codec.close()
+	server, ready, err := a.startServer(ctx, o, state, codec.url())
 	if err != nil {
 		return err
 	}
 	defer server.Stop(stopTimeout)
+	codec.serve(ready.UI)
 	worker, err := a.startWorker(o, state, ready)
 	if err != nil {
 		return err
@@ -106,7 +114,7 @@ func orNone(s string) string {
 }
 
 // startServer starts the embedded server and waits for its ready line.
-func (a *app) startServer(ctx context.Context, o devOptions, state string) (*process.Daemon, devReady, error) {
+func (a *app) startServer(ctx context.Context, o devOptions, state, codec string) (*process.Daemon, devReady, error) {
 	var ready devReady
 	program, err := sibling("devserver")
 	if err != nil {
@@ -121,6 +129,9 @@ func (a *app) startServer(ctx context.Context, o devOptions, state string) (*pro
 	}
 	if o.headless {
 		args = append(args, "--headless")
+	}
+	if codec != "" {
+		args = append(args, "--codec-endpoint", codec)
 	}
 	out, in := io.Pipe()
 	server, err := process.StartDaemon(program, args, in, a.Err)
@@ -159,6 +170,9 @@ func (a *app) startWorker(o devOptions, state string, ready devReady) (*process.
 	}
 	if a.artifacts != "" {
 		args = append(args, "--artifacts", a.artifacts)
+	}
+	if a.connection.CodecKeys != "" {
+		args = append(args, "--codec-keys", a.connection.CodecKeys)
 	}
 	return process.StartDaemon(program, args, a.Err, a.Err)
 }

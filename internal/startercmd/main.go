@@ -92,6 +92,7 @@ func (a *app) command() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.connection.Address, "address", "", "Temporal server (default: the temporal CLI's own settings, else 127.0.0.1:7233)")
 	flags.StringVar(&a.connection.Namespace, "namespace", "", "Temporal namespace")
+	flags.StringVar(&a.connection.CodecKeys, "codec-keys", "", "`file` with the keys of the payload codec (default: $MENDFLOW_CODEC_KEYS, else $MENDFLOW_CODEC_KEYS_FILE, else none)")
 	flags.StringVar(&a.stateDir, "state-dir", "", "state folder (default: $XDG_STATE_HOME/mendflow)")
 	flags.StringVar(&a.artifacts, "artifacts", "", "artifact store, a folder or URL (default: $MENDFLOW_ARTIFACTS, else <state>/artifacts)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
@@ -100,7 +101,7 @@ func (a *app) command() *cobra.Command {
 		a.devCommand, a.setupCommand, a.doctorCommand, a.planCommand, a.startCommand,
 		a.runsCommand, a.watchCommand, a.statusCommand, a.nodesCommand, a.logsCommand, a.reportCommand, a.diffCommand,
 		a.explainCommand, a.pauseCommand, a.resumeCommand, a.cancelCommand, a.gateCommand, a.recoverCommand,
-		a.poolsCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.versionCommand,
+		a.poolsCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.codecCommand, a.versionCommand,
 	} {
 		root.AddCommand(add())
 	}

@@ -42,7 +42,11 @@ func (a *app) runsCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			rows, err := listRuns(cmd.Context(), c, limit)
+			codec, err := a.connection.Codec()
+			if err != nil {
+				return err
+			}
+			rows, err := listRuns(cmd.Context(), c, codec.Converter(), limit)
 			if err != nil {
 				return err
 			}
@@ -57,9 +61,10 @@ func (a *app) runsCommand() *cobra.Command {
 }
 
 // listRuns asks the server's index, which may lag by a moment: a list to look at, nothing decides by it.
-func listRuns(ctx context.Context, c client.Client, limit int) ([]runRow, error) {
+func listRuns(ctx context.Context, c client.Client, memo converter.DataConverter, limit int) ([]runRow, error) {
 	var rows []runRow
 	var next []byte
+	plain := converter.GetDefaultDataConverter() // search attributes are never encrypted
 	for {
 		page, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 			Query: fmt.Sprintf("WorkflowType = '%s'", contract.WorkflowRemediation), NextPageToken: next,
@@ -77,10 +82,10 @@ func listRuns(ctx context.Context, c client.Client, limit int) ([]runRow, error)
 				closed := info.GetCloseTime().AsTime()
 				row.ClosedAt = &closed
 			}
-			decodeField(info.GetMemo().GetFields(), "plan", &row.Plan)
-			decodeField(info.GetMemo().GetFields(), "repository", &row.Repository)
-			decodeField(info.GetSearchAttributes().GetIndexedFields(), contract.AttributeStatus, &row.Status)
-			decodeField(info.GetSearchAttributes().GetIndexedFields(), contract.AttributeHold, &row.Holds)
+			decodeField(memo, info.GetMemo().GetFields(), "plan", &row.Plan)
+			decodeField(memo, info.GetMemo().GetFields(), "repository", &row.Repository)
+			decodeField(plain, info.GetSearchAttributes().GetIndexedFields(), contract.AttributeStatus, &row.Status)
+			decodeField(plain, info.GetSearchAttributes().GetIndexedFields(), contract.AttributeHold, &row.Holds)
 			if rows = append(rows, row); len(rows) == limit {
 				return rows, nil
 			}
@@ -92,10 +97,10 @@ func listRuns(ctx context.Context, c client.Client, limit int) ([]runRow, error)
 }
 
 // decodeField reads a field when it is there; what cannot be read stays as it was.
-func decodeField[T any](fields map[string]*commonpb.Payload, name string, to *T) {
+func decodeField[T any](how converter.DataConverter, fields map[string]*commonpb.Payload, name string, to *T) {
 	if p, ok := fields[name]; ok {
 		var v T
-		if converter.GetDefaultDataConverter().FromPayload(p, &v) == nil {
+		if how.FromPayload(p, &v) == nil {
 			*to = v
 		}
 	}

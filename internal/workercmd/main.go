@@ -112,6 +112,7 @@ func newCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.connection.Address, "address", "", "Temporal server (default: the temporal CLI's own settings, else 127.0.0.1:7233)")
 	flags.StringVar(&o.connection.Namespace, "namespace", "", "Temporal namespace")
+	flags.StringVar(&o.connection.CodecKeys, "codec-keys", "", "`file` with the keys of the payload codec (default: $MENDFLOW_CODEC_KEYS, else $MENDFLOW_CODEC_KEYS_FILE, else none)")
 	flags.StringVar(&o.stateDir, "state-dir", "", "state folder (default: $XDG_STATE_HOME/mendflow)")
 	flags.StringVar(&o.artifacts, "artifacts", "", "artifact store, a folder or URL (default: $MENDFLOW_ARTIFACTS, else <state>/artifacts)")
 	flags.StringVar(&o.pools, "pools", "", "pools file: the pools that this worker serves")
