@@ -97,8 +97,8 @@ func TestBurstOfOrders(t *testing.T) {
 	awaitClosed(t, "RunWorker", entered)
 
 	for i := range 150 {
-		l.signal(contract.CommandPause, contract.Operator{RequestID: fmt.Sprint(i), Finish: true})
-		l.signal(contract.CommandResume, contract.Operator{RequestID: fmt.Sprint(i)})
+		l.signal(contract.CommandPause, contract.Operator{RequestID: fmt.Sprint("p", i), Finish: true})
+		l.signal(contract.CommandResume, contract.Operator{RequestID: fmt.Sprint("r", i)})
 	}
 	release()
 

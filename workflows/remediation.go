@@ -62,6 +62,7 @@ type remediation struct {
 	usage    contract.UsageView
 	budget   dispatch.Budget
 	probing  int // brokers being asked to try again
+	requests run.Requests[contract.OperatorAnswer]
 
 	work     *job // the one activity of the main line
 	baseline *job // runs beside the nodes when the plan accepts a red base

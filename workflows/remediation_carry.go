@@ -34,6 +34,8 @@ type carriedState struct {
 	Cancel   bool                   `json:"cancel,omitempty"`
 	Events   []contract.Event       `json:"events,omitempty"`
 	Started  contract.Event         `json:"started"`
+
+	Requests run.Requests[contract.OperatorAnswer] `json:"requests,omitzero"`
 }
 
 // mayContinue reports whether the run should continue as new: the server
@@ -64,6 +66,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
 		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Budget: r.budget, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
+		Requests: r.requests,
 	}
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -102,7 +105,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	r.holds, r.friction, r.drives, r.launched = state.Holds, state.Friction, state.Drives, state.Launched
 	r.pools.states, r.pools.seen, r.usage, r.budget = state.Pools, state.Used, state.Usage, state.Budget
 	r.base, r.gate, r.round, r.pause, r.cancel = state.Base, state.Gate, state.Round, state.Pause, state.Cancel
-	r.events, r.start = state.Events, state.Started.At
+	r.events, r.start, r.requests = state.Events, state.Started.At, state.Requests
 	for _, d := range r.drives {
 		r.connect(d)
 	}

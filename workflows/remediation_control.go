@@ -19,7 +19,7 @@ func (r *remediation) register(ctx workflow.Context) error {
 	r.inbox.on(ctx, contract.SignalPoolState, func(p *commonpb.Payload) { r.takePoolState(ctx, p) })
 	for _, command := range []struct {
 		name string
-		obey func(workflow.Context, contract.Operator) contract.OperatorAnswer
+		obey command
 	}{
 		{contract.CommandPause, r.orderPause},
 		{contract.CommandResume, r.orderResume},
@@ -30,20 +30,21 @@ func (r *remediation) register(ctx workflow.Context) error {
 		{contract.CommandGateRetry, r.orderGateRetry},
 		{contract.CommandRecover, r.orderRecover},
 	} {
+		refuse := func(order contract.Operator) error { return r.refuse(command.name, order) }
+		obey := once(&r.requests, command.name, command.obey)
 		r.inbox.on(ctx, command.name, func(p *commonpb.Payload) {
 			order, ok := decodeOperator(p)
 			if !ok {
-				r.friction.Add(contract.Friction{
-					Type: contract.FrictionBadMessage, Discriminator: command.name, Severity: "warning",
-					Note: fmt.Sprintf("a %s signal could not be read: send no payload, a JSON string or a JSON object", command.name),
-				})
+				r.badMessage(command.name, fmt.Sprintf("a %s signal could not be read: send no payload, a JSON string or a JSON object", command.name))
 				return
 			}
-			if err := r.refuseClosed(order); err != nil {
+			if err := refuse(order); err != nil {
 				workflow.GetLogger(ctx).Warn("ignore message", "signal", command.name, "error", err)
 				return
 			}
-			command.obey(ctx, order)
+			if _, err := obey(ctx, order); err != nil {
+				r.badMessage(command.name, oneLine(err.Error()))
+			}
 		})
 		err := workflow.SetUpdateHandlerWithOptions(ctx, command.name,
 			func(ctx workflow.Context, order contract.Operator) (contract.OperatorAnswer, error) {
@@ -51,14 +52,19 @@ func (r *remediation) register(ctx workflow.Context) error {
 				if err := workflow.Await(ctx, func() bool { return r.restored }); err != nil {
 					return contract.OperatorAnswer{}, err
 				}
-				if err := r.refuseClosed(order); err != nil {
+				if err := refuse(order); err != nil {
 					return contract.OperatorAnswer{}, err
 				}
-				answer := command.obey(ctx, order)
+				answer, err := obey(ctx, order)
 				r.dirty = true
-				return answer, nil
+				return answer, err
 			},
-			workflow.UpdateHandlerOptions{Validator: r.refuseClosed})
+			workflow.UpdateHandlerOptions{Validator: func(order contract.Operator) error {
+				if _, _, err := r.requests.Recall(order.RequestID, asked(command.name, order)); err != nil {
+					return reused(err)
+				}
+				return refuse(order)
+			}})
 		if err != nil {
 			return fmt.Errorf("register %s: %w", command.name, err)
 		}
@@ -95,12 +101,23 @@ func (r *remediation) registerQueries(ctx workflow.Context) error {
 	return nil
 }
 
-// refuseClosed rejects orders that come too late, before they are recorded.
-func (r *remediation) refuseClosed(contract.Operator) error {
-	if r.stage == stageClose || r.stage == stageDone {
-		return fmt.Errorf("the run is closing as %s: nothing can be changed any more", r.verdict)
+// refuse rejects orders that come too late. A repetition of what was carried out
+// is answered at any time.
+func (r *remediation) refuse(name string, order contract.Operator) error {
+	_, known, err := r.requests.Recall(order.RequestID, asked(name, order))
+	switch {
+	case r.stage != stageClose && r.stage != stageDone, known && err == nil:
+		return nil // obey answers a request that is known, or refuses it
+	case known:
+		return reused(err)
 	}
-	return nil
+	return temporal.NewNonRetryableApplicationError(
+		fmt.Sprintf("the run is closing as %s: nothing can be changed any more", r.verdict), contract.ErrorRunClosing, nil)
+}
+
+// badMessage records a signal that could not be obeyed, since nobody is there to be answered.
+func (r *remediation) badMessage(name, note string) {
+	r.friction.Add(contract.Friction{Type: contract.FrictionBadMessage, Discriminator: name, Severity: "warning", Note: note})
 }
 
 func (r *remediation) held() bool { return !r.holds.Empty() }

@@ -15,4 +15,6 @@ const (
 	ErrorSuperseded            = "Superseded" // the fence names another attempt
 	ErrorServiceUnready        = "ServiceUnready"
 	ErrorInternal              = "Internal"
+	ErrorRequestReused         = "RequestReused" // a request id came back with another payload
+	ErrorRunClosing            = "RunClosing"    // an order came too late
 )

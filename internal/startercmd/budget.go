@@ -129,7 +129,7 @@ func (a *app) budgetSetCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd, "what the run may spend in all (0: no cap)")
-	return cmd
+	return a.repeatable(cmd)
 }
 
 func (a *app) budgetReconcileCommand() *cobra.Command {
@@ -153,5 +153,5 @@ func (a *app) budgetReconcileCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd, "what was used")
-	return cmd
+	return a.repeatable(cmd)
 }

@@ -68,6 +68,7 @@ type app struct {
 	artifacts  string
 	json       bool
 	verbose    bool
+	requestID  string    // of an operator's order
 	snap       *snapshot // what `start --include-uncommitted` starts from
 	ran        bool      // a command's own code began: what fails now is no usage fault
 }

@@ -128,7 +128,7 @@ func (a *app) poolsReopenCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			order.By = operatorName()
+			order.By, order.RequestID = operatorName(), a.requestID
 			ctx, cancel := context.WithTimeout(cmd.Context(), queryTimeout)
 			defer cancel()
 			handle, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -154,5 +154,5 @@ func (a *app) poolsReopenCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&order.Model, "model", "", "only what holds for this model")
-	return cmd
+	return a.repeatable(cmd)
 }

@@ -39,5 +39,5 @@ func (a *app) poolsSetCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&pools, "pools", "", "pools file: the run's composition from now on")
-	return cmd
+	return a.repeatable(cmd)
 }
