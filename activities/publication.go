@@ -86,7 +86,7 @@ func (a *Publication) record(ctx context.Context, parts []contract.Artifact) (co
 }
 
 // refs lists what the run keeps in the hub. A run that is not green takes its
-// salvage there, where it outlives this host.
+// salvage there, where it outlives this host; hosts that are not alone did so at once.
 func (a *Publication) refs(ctx context.Context, opened *openRun, run string, record contract.RunRecord, state gitrepo.RunState) ([]string, string, error) {
 	refs := []string{contract.TruthRef(run)}
 	note, err := opened.mirror.FollowBranch(ctx, run, state)
@@ -101,14 +101,15 @@ func (a *Publication) refs(ctx context.Context, opened *openRun, run string, rec
 			refs = append(refs, gitrepo.FenceRef(run, n.ID))
 		}
 	}
+	salvage := opened.mirror.HubSalvage
 	if record.View.Status != contract.RunCompleted {
-		salvaged, err := opened.mirror.PushSalvage(ctx, run)
-		if err != nil {
-			return nil, "", fmt.Errorf("push salvage: %w", err)
-		}
-		refs = append(refs, salvaged...)
+		salvage = opened.mirror.PushSalvage
 	}
-	return refs, note, nil
+	salvaged, err := salvage(ctx, run)
+	if err != nil {
+		return nil, "", fmt.Errorf("push salvage: %w", err)
+	}
+	return append(refs, salvaged...), note, nil
 }
 
 func (a *Publication) facts(ctx context.Context, opened *openRun, record contract.RunRecord, end contract.ReportEnd) (report.Facts, error) {

@@ -198,3 +198,14 @@ func ArtifactsURL(flag, stateDir string) (string, error) {
 	}
 	return (&url.URL{Scheme: "file", Path: abs}).String(), nil
 }
+
+// ArtifactsShared reports whether an artifact store, as [ArtifactsURL] returns
+// it, lies outside of the state folder: then this host need not be the only one.
+func ArtifactsShared(where, stateDir string) bool {
+	u, err := url.Parse(where)
+	if err != nil || u.Scheme != "file" {
+		return true
+	}
+	rel, err := filepath.Rel(stateDir, u.Path)
+	return err != nil || !filepath.IsLocal(rel)
+}

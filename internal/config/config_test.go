@@ -212,3 +212,16 @@ func TestCodecKeysComeFromTheFlagsFileThenTheEnvironment(t *testing.T) {
 	_, err = Connection{}.Options(quiet)
 	require.ErrorContains(t, err, "MENDFLOW_CODEC_KEYS: read key 1")
 }
+
+func TestHostWithItsStoreInItsOwnStateFolderIsAlone(t *testing.T) {
+	home := elsewhere(t)
+	state := filepath.Join(home, "state")
+	for flag, shared := range map[string]bool{
+		"": false, filepath.Join(state, "elsewhere"): false, filepath.Join(home, "store"): true, state + "-2": true,
+		"s3://bucket?region=eu": true,
+	} {
+		where, err := ArtifactsURL(flag, state)
+		require.NoError(t, err)
+		require.Equal(t, shared, ArtifactsShared(where, state), where)
+	}
+}

@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 )
@@ -15,9 +16,12 @@ type Salvage struct {
 
 // Salvage keeps what is in the tree and not in its base: tracked and untracked files, ignored ones
 // inside the scope, the worker's own commits. The tree does not change. The ref lives in the mirror
-// until PushSalvage. Salvaging again replaces it.
+// until PushSalvage, or goes to the hub at once (Settings.ShareSalvage). Salvaging again replaces it.
 func (w *Worktree) Salvage(ctx context.Context, scope Scope, when time.Time) (Salvage, error) {
 	s, err := w.salvage(ctx, scope, when)
+	if err == nil && s.Ref != "" && w.mirror.store.settings.ShareSalvage {
+		err = w.mirror.pushSalvage(ctx, w.slot.run, map[string]string{s.Ref: s.Commit})
+	}
 	if err != nil {
 		return Salvage{}, fmt.Errorf("salvage %s: %w", w.rec.Tree, err)
 	}
@@ -105,7 +109,8 @@ func (m *Mirror) setMirrorRef(ctx context.Context, ref, oid string) error {
 	return err
 }
 
-// PushSalvage copies the salvage refs of a run from the mirror to the hub and returns their names.
+// PushSalvage copies the salvage refs of a run from the mirror to the hub, and returns the names of all
+// that the hub has then: other hosts may have pushed theirs.
 func (m *Mirror) PushSalvage(ctx context.Context, run string) ([]string, error) {
 	if err := checkName("run", run); err != nil {
 		return nil, err
@@ -115,10 +120,31 @@ func (m *Mirror) PushSalvage(ctx context.Context, run string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := m.pushSalvage(ctx, run, ours); err != nil {
+		return nil, fmt.Errorf("push salvage of %s: %w", run, err)
+	}
+	return m.HubSalvage(ctx, run)
+}
+
+// HubSalvage returns the names of the run's salvage refs that the hub has.
+func (m *Mirror) HubSalvage(ctx context.Context, run string) ([]string, error) {
+	theirs, err := m.hubRefsMatching(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("list salvage of %s: %w", run, err)
+	}
+	maps.DeleteFunc(theirs, func(name, _ string) bool { return !strings.HasPrefix(name, salvagePrefix) })
+	return sortedKeys(theirs), nil
+}
+
+// pushSalvage makes refs of the mirror refs of the hub.
+func (m *Mirror) pushSalvage(ctx context.Context, run string, ours map[string]string) error {
 	names := sortedKeys(ours)
+	if len(names) == 0 {
+		return nil
+	}
 	theirs, err := m.hubRefs(ctx, names...)
 	if err != nil {
-		return nil, fmt.Errorf("push salvage of %s: %w", run, err)
+		return err
 	}
 	var objects transfer
 	var updates []refUpdate
@@ -129,7 +155,7 @@ func (m *Mirror) PushSalvage(ctx context.Context, run string) ([]string, error) 
 		}
 	}
 	if len(updates) == 0 {
-		return names, nil
+		return nil
 	}
 	if m.hub.URL == "" {
 		objects.known = m.hubTips()
@@ -139,8 +165,6 @@ func (m *Mirror) PushSalvage(ctx context.Context, run string) ([]string, error) 
 			}
 		}
 	}
-	if _, err := m.update(ctx, objects, updates, nil); err != nil {
-		return nil, fmt.Errorf("push salvage of %s: %w", run, err)
-	}
-	return names, nil
+	_, err = m.update(ctx, objects, updates, nil)
+	return err
 }

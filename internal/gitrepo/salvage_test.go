@@ -160,3 +160,23 @@ func TestFactsTellEveryChange(t *testing.T) {
 		})
 	}
 }
+
+func TestHostThatIsNotAloneSalvagesIntoTheHubAtOnce(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, url bool) {
+		b := openRun(t, url, func(s *Settings) { s.ShareSalvage = true })
+		_, w := b.start(attempt("n1", 1))
+		writeFile(t, w.Path(), "src/a.txt", "half done\n")
+		s, err := w.Salvage(t.Context(), Scope{Has: inSrc}, testTime)
+		require.NoError(t, err)
+		require.Equal(t, s.Commit, plainGit(t, b.repo, "rev-parse", s.Ref))
+		writeFile(t, w.Path(), "src/a.txt", "more is done\n")
+		again, err := w.Salvage(t.Context(), Scope{Has: inSrc}, testTime)
+		require.NoError(t, err)
+		require.NotEqual(t, s.Commit, again.Commit)
+		require.Equal(t, again.Commit, plainGit(t, b.repo, "rev-parse", s.Ref), "the later one replaces it there too")
+		refs, err := b.mirror.HubSalvage(t.Context(), testRun)
+		require.NoError(t, err)
+		require.Equal(t, []string{s.Ref}, refs)
+	})
+}

@@ -16,6 +16,9 @@ type Settings struct {
 	Log       *slog.Logger       // nil: discarded
 	LockGrace time.Duration      // age from which a lock without a live owner is removed; 0: 30 s
 	Hook      func(point string) // called at the kill points of landing.md; nil: nothing
+	// ShareSalvage: salvage goes to the hub at once. A host that is not the only one may never come
+	// back, and nothing that it salvaged may go with it.
+	ShareSalvage bool
 }
 
 const defaultLockGrace = 30 * time.Second

@@ -149,7 +149,9 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 	if err != nil {
 		return nil, err
 	}
-	git, err := gitrepo.NewStore(gitrepo.Settings{StateDir: state, HostID: id, Log: log, Hook: hook})
+	git, err := gitrepo.NewStore(gitrepo.Settings{
+		StateDir: state, HostID: id, Log: log, Hook: hook, ShareSalvage: config.ArtifactsShared(where, state),
+	})
 	if err != nil {
 		return nil, err
 	}
