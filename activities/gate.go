@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"mendflow/internal/artifacts"
 	"mendflow/internal/contract"
 	"mendflow/internal/gate"
@@ -20,8 +22,7 @@ type Gate struct {
 }
 
 // RunGate runs the gate in a throw-away tree of the commit, the truth when none
-// is named. A result for the same commit and purpose that was stored before a
-// crash counts.
+// is named. What an execution of the same round stored before it was killed counts.
 func (a *Gate) RunGate(ctx context.Context, in contract.GateInput) (contract.GateEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "gate")
 	defer heart.end()
@@ -39,14 +40,18 @@ func (a *Gate) run(ctx context.Context, in contract.GateInput, heart *heart) (co
 	}
 	commit := in.Commit
 	if commit == "" {
-		state, err := opened.mirror.State(ctx, in.Run, opened.config.BaseCommit)
+		state, err := a.truth(ctx, opened, in.Run)
 		if err != nil {
-			return none, fmt.Errorf("read truth: %w", err)
-		}
-		if state.BranchMoved() {
-			return none, fmt.Errorf("check truth of %s: %w", in.Run, errBranchMoved)
+			return none, err
 		}
 		commit = state.Truth
+	}
+	known := cacheKey(in.Run, in.Config, in.Purpose, fmt.Sprint(in.Round), commit)
+	var result gate.Result
+	if found, err := a.recall(ctx, known, &result); err != nil {
+		return none, err
+	} else if found {
+		return a.keep(ctx, in, result)
 	}
 	baseline, err := a.stored(ctx, in.Base)
 	if err != nil {
@@ -55,56 +60,88 @@ func (a *Gate) run(ctx context.Context, in contract.GateInput, heart *heart) (co
 	if baseline != nil && commit == baseline.Commit && baseline.Verdict == gate.VerdictGreen {
 		return a.keep(ctx, in, *baseline) // nothing landed: what the base gave counts
 	}
-	tree, err := opened.mirror.ThrowawayWorktree(ctx, in.Run, fmt.Sprintf("gate-%s-%d", in.Purpose, in.Round), commit)
-	if err != nil {
-		return none, fmt.Errorf("check out %s: %w", commit, err)
-	}
-	defer func() {
-		if err := tree.Release(context.WithoutCancel(ctx), gitrepo.ReleaseOptions{Reusable: true}); err != nil {
-			a.Host.Log.Warn("release tree of the gate", "run", in.Run, "error", err)
-		}
-	}()
-	return a.judge(ctx, in, opened, tree, commit, baseline, heart)
-}
-
-func (a *Gate) judge(ctx context.Context, in contract.GateInput, opened *openRun, tree *gitrepo.Worktree, commit string, baseline *gate.Result, heart *heart) (contract.GateEnd, error) {
-	var none contract.GateEnd
-	root, err := os.OpenRoot(tree.Path())
-	if err != nil {
-		return none, fmt.Errorf("open tree of the gate: %w", err)
-	}
-	defer func() { _ = root.Close() }()
-	runner := &gateRunner{host: a.Host, run: opened, tree: tree, heart: heart, mark: fmt.Sprintf("%s/%s/gate/%s-%d", a.Host.ID, in.Run, in.Purpose, in.Round)}
-	for _, command := range opened.config.Plan.Setup {
-		exit, err := runner.Run(ctx, gate.Job{Command: command, Timeout: time.Duration(opened.config.Plan.Policy.SetupMinutes) * time.Minute, Output: discard{}})
-		if err != nil {
-			return none, err
-		}
-		if exit.Code != 0 {
-			return none, fmt.Errorf("set up the tree of the gate: `%s` failed with exit code %d", command, exit.Code)
-		}
-	}
 	request := gate.Request{
-		Commands: opened.config.Gate, Commit: commit, Root: tree.Path(), Tree: root.FS(),
-		Timeout:  time.Duration(opened.config.Plan.Policy.GateMinutes) * time.Minute,
-		Residual: opened.config.GateResidual, All: in.Purpose == "baseline" && in.Baseline == "accept",
-		OpenLog: func(ctx context.Context, name string) (gate.Log, error) {
-			key := fmt.Sprintf("runs/%s/gate/%s-%d/%s.log", in.Run, in.Purpose, in.Round, name)
-			w, err := a.Host.Artifacts.Writer(ctx, key, opened.masker)
-			if err != nil {
-				return nil, err
-			}
-			return &gateLog{w}, nil
-		},
+		Commands: opened.config.Gate, Commit: commit, All: in.Purpose == "baseline" && in.Baseline == "accept",
 	}
 	if in.Baseline == "accept" && in.Purpose != "baseline" {
 		request.Baseline = baseline
 	}
-	result, err := gate.Run(ctx, runner, request)
-	if err != nil {
+	a.Host.reach(PointGating)
+	if result, err = a.judge(ctx, opened, fmt.Sprintf("%s-%d", in.Purpose, in.Round), request, heart); err != nil {
+		return none, err
+	}
+	if err := a.remember(ctx, known, result); err != nil {
 		return none, err
 	}
 	return a.keep(ctx, in, result)
+}
+
+// truth reads what the hub says about the run; foreign commits are an error.
+func (a *Gate) truth(ctx context.Context, opened *openRun, run string) (gitrepo.RunState, error) {
+	state, err := opened.mirror.State(ctx, run, opened.config.BaseCommit)
+	if err != nil {
+		return state, fmt.Errorf("read truth: %w", err)
+	}
+	if state.BranchMoved() {
+		return state, fmt.Errorf("check truth of %s: %w", run, errBranchMoved)
+	}
+	return state, nil
+}
+
+// judge runs the request in a throw-away tree of its commit, set up as every tree of the run.
+func (a *Gate) judge(ctx context.Context, opened *openRun, name string, request gate.Request, heart *heart) (gate.Result, error) {
+	run := opened.config.Run
+	tree, release, err := a.tree(ctx, opened, name, request.Commit)
+	if err != nil {
+		return gate.Result{}, err
+	}
+	defer release()
+	root, err := os.OpenRoot(tree.Path())
+	if err != nil {
+		return gate.Result{}, fmt.Errorf("open tree of the gate: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	runner := &gateRunner{host: a.Host, run: opened, tree: tree, heart: heart, mark: fmt.Sprintf("%s/%s/gate/%s", a.Host.ID, run, name)}
+	for _, command := range opened.config.Plan.Setup {
+		exit, err := runner.Run(ctx, gate.Job{Command: command, Timeout: time.Duration(opened.config.Plan.Policy.SetupMinutes) * time.Minute, Output: discard{}})
+		if err != nil {
+			return gate.Result{}, err
+		}
+		if exit.Code != 0 {
+			return gate.Result{}, fmt.Errorf("set up the tree of the gate: `%s` failed with exit code %d", command, exit.Code)
+		}
+	}
+	request.Root, request.Tree, request.Residual = tree.Path(), root.FS(), opened.config.GateResidual
+	request.Timeout = time.Duration(opened.config.Plan.Policy.GateMinutes) * time.Minute
+	request.OpenLog = func(ctx context.Context, log string) (gate.Log, error) {
+		w, err := a.Host.Artifacts.Writer(ctx, fmt.Sprintf("runs/%s/gate/%s/%s.log", run, name, log), opened.masker)
+		if err != nil {
+			return nil, err
+		}
+		return &gateLog{w}, nil
+	}
+	return gate.Run(ctx, runner, request)
+}
+
+// tree checks a commit out under a name that no other execution of the activity
+// uses, and gives up what killed ones left.
+func (a *Gate) tree(ctx context.Context, opened *openRun, name, commit string) (*gitrepo.Worktree, func(), error) {
+	run := opened.config.Run
+	execution := int(activity.GetInfo(ctx).Attempt)
+	for k := 1; k <= execution; k++ {
+		if err := opened.mirror.ReleaseThrowaway(ctx, run, fmt.Sprintf("gate-%s-%d", name, k)); err != nil {
+			a.Host.Log.Warn("release tree of a killed gate", "run", run, "error", err)
+		}
+	}
+	tree, err := opened.mirror.ThrowawayWorktree(ctx, run, fmt.Sprintf("gate-%s-%d", name, execution), commit)
+	if err != nil {
+		return nil, nil, fmt.Errorf("check out %s: %w", commit, err)
+	}
+	return tree, func() {
+		if err := tree.Release(context.WithoutCancel(ctx), gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+			a.Host.Log.Warn("release tree of the gate", "run", run, "error", err)
+		}
+	}, nil
 }
 
 // stored reads the baseline's full result.

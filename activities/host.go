@@ -58,6 +58,10 @@ const (
 	PointScope         = "after-scope"
 	PointVerifying     = "during-verify"
 	PointBeforeRecord  = "before-record"
+	PointGating        = "during-gate"
+	PointTrial         = "during-trial"
+	PointBeforeRevert  = "before-revert"
+	PointReverted      = "after-revert"
 )
 
 func (h *Host) reach(point string) {

@@ -152,6 +152,14 @@ func (m *Mirror) revertTree(ctx context.Context, state RunState, commits []strin
 	return tree, "", nil, nil
 }
 
+// Tree is the tree object of a commit of the mirror: equal trees have equal content.
+func (m *Mirror) Tree(ctx context.Context, commit string) (string, error) {
+	if err := checkRev(commit); err != nil {
+		return "", err
+	}
+	return m.treeOf(ctx, commit)
+}
+
 func (m *Mirror) treeOf(ctx context.Context, commit string) (string, error) {
 	return m.revParse(ctx, commit+"^{tree}")
 }

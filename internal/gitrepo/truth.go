@@ -55,6 +55,24 @@ func (s RunState) Landed(node string, opening int) (Landing, bool) {
 	return Landing{}, false
 }
 
+// At returns the state as it was when the truth was at a commit of the run, the base included; ok
+// is false for any other commit.
+func (s RunState) At(base, truth string) (past RunState, ok bool) {
+	if truth == base {
+		return RunState{Truth: truth}, true
+	}
+	i := slices.IndexFunc(s.Landings, func(l Landing) bool { return l.Commit == truth })
+	if i < 0 {
+		return RunState{}, false
+	}
+	past = RunState{Truth: truth, Landings: slices.Clone(s.Landings[:i+1])}
+	for k := range past.Landings {
+		past.Landings[k].RevertedBy = ""
+	}
+	past.Landings = markReverted(past.Landings)
+	return past, true
+}
+
 // runCache is the last state that was computed for a run, so that a truth that only we moved costs
 // no process.
 type runCache struct {

@@ -59,6 +59,21 @@ func (m *Mirror) ThrowawayWorktree(ctx context.Context, run, name, commit string
 	return w, nil
 }
 
+// ReleaseThrowaway gives up a tree that a killed process left under the name; none is fine.
+func (m *Mirror) ReleaseThrowaway(ctx context.Context, run, name string) error {
+	if err := errors.Join(checkName("run", run), checkName("worktree", name)); err != nil {
+		return err
+	}
+	w, err := m.open(slot{run: run, throwaway: name})
+	if errors.Is(err, ErrNoWorktree) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("release worktree %s of %s: %w", name, run, err)
+	}
+	return w.Release(ctx, ReleaseOptions{})
+}
+
 // OpenWorktree returns the tree that an attempt already has, ErrNoWorktree when there is none.
 func (m *Mirror) OpenWorktree(_ context.Context, a Attempt) (*Worktree, error) {
 	if err := a.check(); err != nil {

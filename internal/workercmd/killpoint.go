@@ -27,13 +27,18 @@ func KillPoints() []string {
 	}
 }
 
+// GatePoints are the named points of gates and of what follows a red one.
+func GatePoints() []string {
+	return []string{activities.PointGating, activities.PointTrial, activities.PointBeforeRevert, activities.PointReverted}
+}
+
 // killPoint returns the hook that crash tests ask for; nil in every other life.
 func killPoint() (func(string), error) {
 	want, once, _ := strings.Cut(os.Getenv(killVariable), "=")
 	if want == "" {
 		return nil, nil
 	}
-	if !slices.Contains(KillPoints(), want) {
+	if !slices.Contains(slices.Concat(KillPoints(), GatePoints()), want) {
 		return nil, fmt.Errorf("read %s: no point is called %q", killVariable, want)
 	}
 	var done atomic.Bool
