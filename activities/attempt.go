@@ -40,6 +40,7 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	defer leave()
 	l := &launch{Attempt: a, in: in, heart: heart, end: contract.WorkerEnd{Host: a.Host.ID, StartedAt: a.Now().UTC()}}
 	err = l.run(ctx)
+	err = l.rec.survived(l.dir, err)
 	if err != nil && ctx.Err() != nil { // a pause, a cancel or the host's own stop, before the worker ran
 		l.interrupted()
 		err = nil
@@ -261,7 +262,7 @@ func (l *launch) interrupted() {
 	if l.end.Reason == "" {
 		l.end.Reason = "stopped during " + l.heart.now().Step
 	}
-	if l.tree != nil {
+	if l.tree != nil && !l.rec.Alive {
 		l.end.Kept = &contract.Kept{
 			Attempt: l.in.Attempt, Host: l.Host.ID, Pool: l.in.Pool, Session: l.rec.Session, Step: l.heart.now().Step,
 		}

@@ -213,6 +213,8 @@ type record struct {
 	// Started: the worker was launched. Ended: it ended, and what it left counts.
 	Started bool `json:"started,omitempty"`
 	Ended   bool `json:"ended,omitempty"`
+	// Alive: something of the attempt could not be ended and may still write to its tree.
+	Alive bool `json:"alive,omitempty"`
 	// Classified is what the output meant, when no valid result was delivered.
 	Outcome contract.Outcome `json:"outcome,omitempty"`
 	Reason  string           `json:"reason,omitempty"`

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/process"
 )
 
 func (s *landScene) release(t *testing.T, in contract.ReleaseInput) contract.ReleaseEnd {
@@ -58,4 +60,60 @@ func TestATreeWithoutARecordIsSalvagedAndNotKept(t *testing.T) {
 	require.Nil(t, end.Kept, "its setup may have been cut short")
 	require.NotEmpty(t, end.Salvage)
 	require.NoDirExists(t, s.tree.Path())
+}
+
+// idle are the trees that wait for another attempt, aside those that never will.
+func (s *landScene) idle(t *testing.T) (idle, aside []string) {
+	t.Helper()
+	idle, err := filepath.Glob(filepath.Join(s.host.StateDir, "idle", "*", "*", "t"))
+	require.NoError(t, err)
+	aside, err = filepath.Glob(filepath.Join(s.host.StateDir, "quarantine", "*", "t"))
+	require.NoError(t, err)
+	return idle, aside
+}
+
+func (s *landScene) note(t *testing.T, change func(*record)) {
+	t.Helper()
+	dir := s.host.attemptDir("r", "n", 1)
+	rec, err := readRecord(dir)
+	require.NoError(t, err)
+	change(&rec)
+	require.NoError(t, writeRecord(dir, rec))
+}
+
+func TestOnlyATreeWhoseWorkerWasSeenToEndIsGivenToAnother(t *testing.T) {
+	t.Parallel()
+	for name, seen := range map[string]bool{"its end was seen": true, "its host died": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLandScene(t)
+			s.note(t, func(r *record) { r.Ended = seen })
+			end := s.release(t, contract.ReleaseInput{NodeInput: s.in.NodeInput})
+			require.NotEmpty(t, end.Salvage)
+			require.Empty(t, end.Left)
+			require.NoDirExists(t, s.tree.Path())
+			idle, aside := s.idle(t)
+			require.Equal(t, seen, len(idle) == 1, idle)
+			require.Empty(t, aside)
+		})
+	}
+}
+
+func TestATreeThatSomethingStillWritesToIsNeitherKeptNorRemoved(t *testing.T) {
+	t.Parallel()
+	s := newLandScene(t)
+	dir := s.host.attemptDir("r", "n", 1)
+	rec, err := readRecord(dir)
+	require.NoError(t, err)
+	failed := fmt.Errorf("run worker: %w", &process.AliveError{Left: []process.LeftProcess{{PID: 1, Command: "undying"}}})
+	require.ErrorContains(t, rec.survived(dir, failed), "undying")
+	require.NoError(t, rec.survived(dir, nil))
+
+	end := s.release(t, contract.ReleaseInput{NodeInput: s.in.NodeInput, Keep: true})
+	require.Nil(t, end.Kept)
+	require.NotEmpty(t, end.Salvage, "what it had done by then is kept")
+	idle, aside := s.idle(t)
+	require.Empty(t, idle)
+	require.Len(t, aside, 1)
+	require.FileExists(t, filepath.Join(aside[0], "a.txt"))
 }

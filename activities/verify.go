@@ -135,7 +135,7 @@ func (l *lander) checkInTree(ctx context.Context, tree *gitrepo.Worktree, req ch
 	req.Mark = fmt.Sprintf("%s/%s/%s/a%d/verify", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt)
 	end, err := l.Host.check(ctx, l.opened, req)
 	if err != nil {
-		return end, err
+		return end, l.rec.survived(l.dir, err)
 	}
 	if err := tree.AssertInPlace(""); err != nil {
 		return end, fmt.Errorf("check place after `%s`: %w", req.Command, err)
@@ -214,11 +214,12 @@ func (a *Landing) release(ctx context.Context, in contract.ReleaseInput) (contra
 			}
 		}
 	}
-	if in.Keep && l.rec.Started { // a tree whose setup was cut short is no place to go on in
+	// A tree whose setup was cut short, or that something still writes to, is no place to go on in.
+	if in.Keep && l.rec.Started && !l.rec.Alive {
 		end.Kept = &contract.Kept{Attempt: in.Attempt, Host: a.Host.ID, Pool: in.Pool, Session: l.rec.Session, Step: in.Step}
 		return end, nil
 	}
-	if err := l.opened.mirror.ReleaseAttempt(ctx, l.rec.Attempt, gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+	if err := l.opened.mirror.ReleaseAttempt(ctx, l.rec.Attempt, l.rec.release()); err != nil {
 		end.Left = "not removed: " + oneLine(err.Error())
 	}
 	return end, nil

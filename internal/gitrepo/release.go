@@ -17,6 +17,8 @@ import (
 type ReleaseOptions struct {
 	// Reusable: the processes of the tree are proven gone, so that it may be recycled.
 	Reusable bool
+	// Alive: something that nothing could end may still write to the tree. It is put aside for good.
+	Alive bool
 }
 
 // Release gives the tree up: it is renamed away first, so that its path is free at once, then parked
@@ -33,7 +35,14 @@ func (w *Worktree) Release(ctx context.Context, opts ReleaseOptions) error {
 		return err // it was released, or continued by another attempt
 	}
 	parked := false
-	if opts.Reusable && w.rec.Ready {
+	if opts.Alive {
+		aside, err := m.store.quarantine(w.rec.Tree)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("release worktree %s: %w", w.rec.Tree, err)
+		}
+		m.store.settings.Log.Warn("put a tree aside that is still written to", slog.String("path", w.rec.Tree), slog.String("quarantine", aside))
+	}
+	if opts.Reusable && !opts.Alive && w.rec.Ready {
 		if parked, err = w.park(); err != nil {
 			return fmt.Errorf("release worktree %s: %w", w.rec.Tree, err)
 		}
