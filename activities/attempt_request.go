@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mendflow/internal/contract"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/plan"
 	"mendflow/internal/provider"
@@ -18,6 +19,7 @@ func (l *launch) request(ctx context.Context) (provider.Request, error) {
 		Goal: l.opened.config.Plan.Goal, Node: l.node, Findings: l.opened.findings(l.rec.Attempt.Findings),
 		MustNotTouch: l.opened.config.Plan.Intent.MustNotTouch, ResultFile: l.resultFile(),
 		Failure: l.in.Tail, Salvage: l.salvaged(ctx), Landed: l.landed, Continued: l.in.Kept != nil,
+		Clarified: clarified(l.in.Clarified),
 	}
 	req := provider.Request{
 		Pool: l.pool, Node: l.in.Node, Prompt: provider.Prompt(task), PromptFile: filepath.Join(l.dir, "prompt.md"),
@@ -35,6 +37,19 @@ func (l *launch) request(ctx context.Context) (provider.Request, error) {
 		return req, fmt.Errorf("write prompt: %w", err)
 	}
 	return req, nil
+}
+
+// clarified are operators' answers as the prompt shows them.
+func clarified(answers []contract.Clarification) []string {
+	var told []string
+	for _, c := range answers {
+		text := c.Finding + ": " + c.Answer
+		if c.Question != "" {
+			text = fmt.Sprintf("About %s you asked: %s\n\nThe answer is: %s", c.Finding, foldSpace(c.Question), c.Answer)
+		}
+		told = append(told, text)
+	}
+	return told
 }
 
 // about are the paths and globs that the node is about.

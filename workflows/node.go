@@ -111,6 +111,7 @@ func (n *node) land(ctx workflow.Context, end contract.WorkerEnd) {
 		return
 	}
 	r := &n.result
+	r.Delivered = true
 	r.Outcome, r.Cause, r.Reason, r.State, r.Items = landed.Outcome, landed.Cause, landed.Reason, landed.State, landed.Items
 	r.Commit, r.VerifiedOn, r.LandedOn, r.Unverified = landed.Commit, landed.VerifiedOn, landed.LandedOn, landed.Unverified
 	r.Paths, r.Salvage = landed.Paths, landed.Salvage

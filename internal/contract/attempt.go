@@ -72,6 +72,8 @@ type Admission struct {
 	Kept        *Kept    `json:"kept,omitempty"`
 	Tail        string   `json:"tail,omitempty"`    // tail of the last failure, at most 2 KiB
 	Salvage     string   `json:"salvage,omitempty"` // salvage ref of the last failure
+	// Clarified are operators' answers about the open findings.
+	Clarified []Clarification `json:"clarified,omitempty"`
 }
 
 // Streak counts the consecutive limits of a node on a pool, and how many
@@ -99,6 +101,8 @@ type NodeInput struct {
 	Salvage    string   `json:"salvage,omitempty"`
 	Tokens     int      `json:"tokens,omitempty"` // cap handed to the program; 0: none
 	Limits     Limits   `json:"limits"`
+	// Clarified are operators' answers about the findings, for the prompt.
+	Clarified []Clarification `json:"clarified,omitempty"`
 }
 
 // Limits bounds the activities of an attempt, in minutes (from the plan's policy).
@@ -123,6 +127,7 @@ type AttemptResult struct {
 	VerifiedOn string       `json:"verified_on,omitempty"`
 	LandedOn   string       `json:"landed_on,omitempty"`
 	Unverified bool         `json:"unverified,omitempty"` // the node has no verify commands
+	Delivered  bool         `json:"delivered,omitempty"`  // the worker ended with something to judge
 	Paths      []string     `json:"paths,omitempty"`      // changed paths, at most 20
 	Salvage    string       `json:"salvage,omitempty"`
 	Kept       *Kept        `json:"kept,omitempty"`

@@ -29,6 +29,7 @@ type AttemptRow struct {
 	VerifiedOn string    `json:"verified_on,omitempty"`
 	LandedOn   string    `json:"landed_on,omitempty"`
 	Unverified bool      `json:"unverified,omitempty"` // landed without verify commands
+	Delivered  bool      `json:"delivered,omitempty"`  // the worker ended with something to judge
 	Salvage    string    `json:"salvage,omitempty"`
 	Log        string    `json:"log,omitempty"` // artifact key of the transcript
 	Usage      Usage     `json:"usage,omitzero"`
@@ -44,7 +45,7 @@ func (r AttemptResult) Row() AttemptRow {
 		K: r.Attempt, Opening: r.Opening, Charged: r.Outcome.Charged(), Pool: r.Pool,
 		Outcome: r.Outcome, Cause: r.Cause, Reason: r.Reason, StartedAt: r.StartedAt,
 		Commit: r.Commit, VerifiedOn: r.VerifiedOn, LandedOn: r.LandedOn, Unverified: r.Unverified,
-		Salvage: r.Salvage, Usage: r.Usage,
+		Delivered: r.Delivered, Salvage: r.Salvage, Usage: r.Usage,
 	}
 	if !r.StartedAt.IsZero() && r.EndedAt.After(r.StartedAt) {
 		row.Seconds = int(r.EndedAt.Sub(r.StartedAt) / time.Second)
@@ -63,6 +64,7 @@ type ItemRow struct {
 	Reason   string     `json:"reason,omitempty"`
 	Question string     `json:"question,omitempty"` // of needs_clarification
 	Answer   string     `json:"answer,omitempty"`   // an operator's clarification
+	Deferred bool       `json:"deferred,omitempty"` // an operator put the question off: nobody is asked again
 	Attempt  int        `json:"attempt,omitempty"`  // attempt whose answer the status is; 0: none
 }
 

@@ -172,6 +172,12 @@ type Operator struct {
 	Pool      string `json:"pool,omitempty"`    // reopen
 	Model     string `json:"model,omitempty"`
 	Pools     []Pool `json:"pools,omitempty"` // pools: the new composition
+
+	Item   string `json:"item,omitempty"`   // triage, answer: finding; triage also node, or all
+	Action string `json:"action,omitempty"` // triage: retry, ignore, halt; answer: clarified, reject, defer
+	Text   string `json:"text,omitempty"`   // answer: what the worker is told; otherwise a reason
+	Run    string `json:"run,omitempty"`    // triage, answer: refused by any other run; empty: not checked
+	Asked  int    `json:"asked,omitempty"`  // triage, answer: attempt whose answer is meant; refused when a later one said something else; 0: not checked
 }
 
 // OperatorAnswer says what a command did.

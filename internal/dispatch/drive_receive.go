@@ -183,7 +183,7 @@ func (d *Drive) launch(n *driveNode, t *driveTicket, now time.Time) Launch {
 	l := Launch{Pool: p.def, Account: p.def.Account, Ticket: t.id, Spend: t.spend, Input: contract.NodeInput{
 		Run: d.in.Run, Drive: d.in.Drive, Config: d.in.Config,
 		Node: n.Node, Opening: n.Opening, Attempt: n.NextAttempt, Pool: p.def.ID,
-		Findings: n.Findings, Tail: n.Tail, Salvage: n.Salvage, Tokens: d.cap(n, t),
+		Findings: n.Findings, Tail: n.Tail, Salvage: n.Salvage, Clarified: n.Clarified, Tokens: d.cap(n, t),
 	}}
 	if n.Kept != nil && n.Kept.Pool == p.def.ID {
 		l.Input.Kept = n.Kept

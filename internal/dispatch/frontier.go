@@ -62,6 +62,7 @@ type nodeState struct {
 	Kept      *contract.Kept       `json:"kt,omitempty"`
 	Tail      string               `json:"ta,omitempty"`
 	Salvage   string               `json:"sa,omitempty"`
+	Again     string               `json:"ag,omitempty"` // truth on which its blocked items were last verified again
 
 	Passed   []contract.PoolReason `json:"pa,omitempty"`
 	Attempts []contract.AttemptRow `json:"at,omitempty"`
@@ -75,6 +76,8 @@ type itemState struct {
 	Answer   string              `json:"an,omitempty"`
 	Omitted  int                 `json:"om,omitempty"` // times that a result left it out
 	Attempt  int                 `json:"at,omitempty"` // whose answer the status is
+	Said     bool                `json:"sd,omitempty"` // blocked: a worker called it so, or its no_change was refused
+	Deferred bool                `json:"df,omitempty"` // blocked: an operator put the question off, and is not asked again
 }
 
 // NewFrontier starts a run over its selected units, all pending in opening 1,
@@ -171,7 +174,7 @@ func (f *Frontier) itemRow(n, i int) contract.ItemRow {
 	it := &f.s.Items[i]
 	return contract.ItemRow{
 		Finding: f.s.Units[n].Findings[i-f.ix.firstItem[n]], Node: f.s.Units[n].ID, Status: it.Status,
-		Reason: it.Reason, Question: it.Question, Answer: it.Answer, Attempt: it.Attempt,
+		Reason: it.Reason, Question: it.Question, Answer: it.Answer, Deferred: it.Deferred, Attempt: it.Attempt,
 	}
 }
 

@@ -162,7 +162,7 @@ func (f *Frontier) admit(n int) LevelAdmission {
 	a := contract.Admission{
 		Node: u.ID, Opening: st.Opening, NextAttempt: st.Next, Tier: string(u.Tier), Tokens: u.Tokens,
 		Charged: st.Charged, Refused: st.Refused, FirstPool: st.FirstPool, Limited: st.Limited,
-		Kept: st.Kept, Tail: f.tail(n), Salvage: st.Salvage,
+		Kept: st.Kept, Tail: cutTail(st.Tail, maxTail), Salvage: st.Salvage, Clarified: f.clarified(n),
 	}
 	if len(st.Given) < len(u.Findings) {
 		a.Findings = st.Given
@@ -184,18 +184,29 @@ func (f *Frontier) openFindings(n int) []string {
 // maxTail bounds what a prompt repeats of the last failure (contract.Admission.Tail).
 const maxTail = 2048
 
-// tail is what the next worker reads of the past: operators' answers, then the
-// end of the last failure.
-func (f *Frontier) tail(n int) string {
-	var b strings.Builder
+// Bounds of the answers that travel with an admission.
+const (
+	maxQuestion  = 500
+	maxClarified = 12 << 10 // of all of a node's, so that messages fit into payloads
+)
+
+// clarified are operators' answers about the open findings, for the next prompt.
+func (f *Frontier) clarified(n int) []contract.Clarification {
+	var all []contract.Clarification
+	size := 0
 	from, to := f.itemRange(n)
 	for i := from; i < to; i++ {
-		if it := &f.s.Items[i]; it.Status == contract.ItemPending && it.Answer != "" {
-			b.WriteString("Answer to the question about " + f.s.Units[n].Findings[i-from] + ": " + it.Answer + "\n")
+		it := &f.s.Items[i]
+		if it.Status != contract.ItemPending || it.Answer == "" {
+			continue
 		}
+		c := contract.Clarification{Finding: f.s.Units[n].Findings[i-from], Question: cutHead(it.Question, maxQuestion), Answer: it.Answer}
+		if size += len(c.Finding) + len(c.Question) + len(c.Answer); size > maxClarified {
+			break
+		}
+		all = append(all, c)
 	}
-	answers := cutHead(b.String(), maxTail)
-	return answers + cutTail(f.s.Nodes[n].Tail, maxTail-len(answers))
+	return all
 }
 
 // cutHead keeps the first n bytes of s, at a rune border.

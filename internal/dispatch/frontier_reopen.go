@@ -9,16 +9,16 @@ import (
 
 // Triage answers for a blocked item (gate-and-close.md, Triage).
 const (
-	TriageRetry  = "retry"
-	TriageIgnore = "ignore"
-	TriageHalt   = "halt"
+	TriageRetry  = contract.TriageRetry
+	TriageIgnore = contract.TriageIgnore
+	TriageHalt   = contract.TriageHalt
 )
 
 // Answers to a worker's question.
 const (
-	AnswerClarified = "clarified"
-	AnswerReject    = "reject"
-	AnswerDefer     = "defer"
+	AnswerClarified = contract.AnswerClarified
+	AnswerReject    = contract.AnswerReject
+	AnswerDefer     = contract.AnswerDefer
 )
 
 // Reopen begins the next opening of a node that is not running: its items but
@@ -80,7 +80,7 @@ func (f *Frontier) reset(n int, reason, tail string, c *Changes) {
 		if it.Status.Skip() || it.Status == contract.ItemAbandoned {
 			continue
 		}
-		*it = itemState{Status: contract.ItemPending, Answer: it.Answer}
+		*it = itemState{Status: contract.ItemPending, Question: asked(it), Answer: it.Answer}
 		some = true
 	}
 	if !some {
@@ -166,7 +166,7 @@ func (f *Frontier) Triage(finding, action string) (Changes, error) {
 	before, c := f.snapshot(n), Changes{Node: f.s.Units[n].ID}
 	switch action {
 	case TriageRetry:
-		*it = itemState{Status: contract.ItemPending, Answer: it.Answer}
+		*it = itemState{Status: contract.ItemPending, Question: asked(it), Answer: it.Answer}
 		f.tryAgain(n, "retried by an operator", true, &c)
 	case TriageIgnore:
 		it.Status, it.Reason = contract.ItemIgnored, "ignored by an operator: "+it.Reason
@@ -197,13 +197,13 @@ func (f *Frontier) Answer(finding, kind, text string) (Changes, error) {
 		if text == "" {
 			return Changes{}, fmt.Errorf("answer %s: the text is empty", finding)
 		}
-		*it = itemState{Status: contract.ItemPending, Answer: cutHead(text, maxAnswer), Omitted: it.Omitted}
+		*it = itemState{Status: contract.ItemPending, Question: it.Question, Answer: cutHead(text, maxAnswer), Omitted: it.Omitted}
 		f.tryAgain(n, "clarified by an operator", false, &c)
 	case AnswerReject:
 		it.Status, it.Reason = contract.ItemDeemedInappropriate, orElse(text, "rejected by an operator")
 		f.settleItems(n)
 	case AnswerDefer:
-		it.Status, it.Reason = contract.ItemBlocked, orElse(text, "the question was deferred: "+it.Question)
+		it.Status, it.Reason, it.Deferred = contract.ItemBlocked, orElse(text, "the question was deferred: "+it.Question), true
 		f.settleItems(n)
 	default:
 		return Changes{}, fmt.Errorf("answer %s: unknown answer %q: want %s, %s or %s", finding, kind, AnswerClarified, AnswerReject, AnswerDefer)
@@ -214,6 +214,14 @@ func (f *Frontier) Answer(finding, kind, text string) (Changes, error) {
 
 // maxAnswer bounds an operator's answer, so that a prompt has room for the rest.
 const maxAnswer = 1000
+
+// asked is the question that an item's answer belongs to.
+func asked(it *itemState) string {
+	if it.Answer == "" {
+		return ""
+	}
+	return it.Question
+}
 
 func orElse(s, other string) string {
 	if s == "" {

@@ -142,7 +142,7 @@ func TestClarifiedAnswerReachesTheNextPromptAndCarriesBounds(t *testing.T) {
 	require.Equal(t, []string{"A"}, c.Opened)
 	a := admission(t, f, "A")
 	require.Equal(t, contract.Charged{Host: 2}, a.Charged)
-	require.Equal(t, "Answer to the question about F-A: the second one\n", a.Tail)
+	require.Equal(t, []contract.Clarification{{Finding: "F-A", Question: "which?", Answer: "the second one"}}, a.Clarified)
 }
 
 func TestAnswerDuringAnAttemptIsTriedInTheNextOpening(t *testing.T) {

@@ -113,9 +113,11 @@ func (f *Frontier) applyItem(it *itemState, r contract.ItemResult, attempt int) 
 			it.Reason = fmt.Sprintf("left out of the worker's result %d times", it.Omitted)
 		}
 	case r.Status == contract.ItemNeedsClarification:
-		it.Status, it.Reason, it.Question, it.Attempt = r.Status, r.Reason, r.Question, attempt
+		it.Status, it.Reason, it.Question, it.Answer, it.Attempt = r.Status, r.Reason, r.Question, "", attempt
 	case r.Status.VerifiedComplete() || r.Status == contract.ItemBlocked:
-		it.Status, it.Reason, it.Question, it.Attempt = r.Status, r.Reason, "", attempt
+		it.Status, it.Reason, it.Attempt = r.Status, r.Reason, attempt
+		it.Said, it.Deferred = r.Status == contract.ItemBlocked, false
+		it.Question = asked(it)
 	}
 }
 
