@@ -130,14 +130,8 @@ func (a *Publication) facts(ctx context.Context, opened *openRun, record contrac
 	if facts.Baseline, err = a.gate(ctx, "baseline", 0, record.Baseline); err != nil {
 		return facts, err
 	}
-	final, err := a.gate(ctx, "final", 1, record.Gate)
-	if err != nil {
-		return facts, err
-	}
-	if final != nil {
-		facts.Gates = append(facts.Gates, *final)
-	}
-	return facts, nil
+	facts.Gates, err = a.rounds(ctx, record)
+	return facts, err
 }
 
 // gate reads a gate's full result back for the report.

@@ -34,7 +34,8 @@ const (
 	stageBaseline  stage = "baseline"  // the gate on the base, when it must be green first
 	stageImplement stage = "implement" // levels
 	stageGate      stage = "gate"
-	stageClose     stage = "close" // report
+	stageAttribute stage = "attribute" // the search for what turned a gate red
+	stageClose     stage = "close"     // report
 	stageDone      stage = "done"
 )
 
@@ -69,6 +70,7 @@ type remediation struct {
 	base     *contract.GateEnd
 	gate     *contract.GateEnd
 	round    int // gates run so far
+	gates    gateBook
 
 	pause  *contract.StopMode // mode of the operator's pause while it holds
 	cancel bool
@@ -150,9 +152,9 @@ func (r *remediation) turn(ctx workflow.Context) {
 	if r.work != nil {
 		return
 	}
-	if r.cancel && r.stage != stageClose && r.stage != stageDone {
+	if r.ending() && r.stage != stageClose && r.stage != stageDone {
 		if r.quiet() {
-			r.close(contract.RunCancelled, r.reason)
+			r.end()
 		}
 		return
 	}
@@ -165,6 +167,8 @@ func (r *remediation) turn(ctx workflow.Context) {
 		r.implement(ctx)
 	case stageGate:
 		r.runGate(ctx)
+	case stageAttribute:
+		r.attribute(ctx)
 	case stageClose:
 		r.writeReport(ctx)
 	case stageDone:

@@ -35,6 +35,8 @@ type carriedState struct {
 	Events   []contract.Event       `json:"events,omitempty"`
 	Started  contract.Event         `json:"started"`
 
+	Gates gateBook `json:"gates,omitzero"`
+
 	Requests run.Requests[contract.OperatorAnswer] `json:"requests,omitzero"`
 }
 
@@ -66,7 +68,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
 		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Budget: r.budget, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
-		Requests: r.requests,
+		Requests: r.requests, Gates: r.gates,
 	}
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -109,6 +111,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	for _, d := range r.drives {
 		r.connect(d)
 	}
+	r.gates = state.Gates
 	messages := r.in.Carried.Messages
 	r.in.Carried, r.restored = nil, true
 	r.inbox.deliver(messages)
@@ -118,6 +121,9 @@ func (r *remediation) restore(ctx workflow.Context) error {
 // record is what the report is made of.
 func (r *remediation) record() []byte {
 	rec := contract.RunRecord{View: r.view(), Baseline: r.base, Gate: r.gate}
+	if len(r.gates.Rounds) > 1 || len(r.gates.attributions()) > 0 {
+		rec.Gates = r.gates.Rounds
+	}
 	rec.View.Status, rec.View.ClosedAt = r.verdict, r.closed // the report tells how the run closes
 	if r.front != nil {
 		rec.Nodes = r.front.Nodes(0, r.front.Progress().Total)

@@ -29,6 +29,8 @@ func (r *remediation) register(ctx workflow.Context) error {
 		{contract.CommandReconcile, r.orderReconcile},
 		{contract.CommandGateRetry, r.orderGateRetry},
 		{contract.CommandRecover, r.orderRecover},
+		{contract.CommandTriage, r.orderTriage},
+		{contract.CommandAnswer, r.orderAnswer},
 	} {
 		refuse := func(order contract.Operator) error { return r.refuse(command.name, order) }
 		obey := once(&r.requests, command.name, command.obey)
@@ -40,6 +42,9 @@ func (r *remediation) register(ctx workflow.Context) error {
 			}
 			if err := refuse(order); err != nil {
 				workflow.GetLogger(ctx).Warn("ignore message", "signal", command.name, "error", err)
+				if r.takesOrders() { // whoever sent it hears nothing otherwise
+					r.badMessage(command.name, oneLine(err.Error()))
+				}
 				return
 			}
 			if _, err := obey(ctx, order); err != nil {
@@ -84,6 +89,12 @@ func (r *remediation) registerQueries(ctx workflow.Context) error {
 			}
 			return r.front.Nodes(q.Offset, q.Limit), nil
 		}},
+		{contract.QueryItems, func(q contract.ItemsQuery) ([]contract.ItemRow, error) {
+			if r.front == nil {
+				return []contract.ItemRow{}, nil
+			}
+			return r.front.ItemPage(q.Offset, q.Limit, q.Asked), nil
+		}},
 		{contract.QueryExplain, func(node string) (contract.NodeView, error) {
 			if r.front != nil {
 				if v, ok := r.front.Explain(node, workflow.Now(ctx)); ok {
@@ -106,7 +117,9 @@ func (r *remediation) registerQueries(ctx workflow.Context) error {
 func (r *remediation) refuse(name string, order contract.Operator) error {
 	_, known, err := r.requests.Recall(order.RequestID, asked(name, order))
 	switch {
-	case r.stage != stageClose && r.stage != stageDone, known && err == nil:
+	case !known && r.takesOrders() && (name == contract.CommandTriage || name == contract.CommandAnswer):
+		return r.refuseAnswer(name, order)
+	case r.takesOrders(), known && err == nil:
 		return nil // obey answers a request that is known, or refuses it
 	case known:
 		return reused(err)
@@ -114,6 +127,9 @@ func (r *remediation) refuse(name string, order contract.Operator) error {
 	return temporal.NewNonRetryableApplicationError(
 		fmt.Sprintf("the run is closing as %s: nothing can be changed any more", r.verdict), contract.ErrorRunClosing, nil)
 }
+
+// takesOrders reports whether an order still finds something to change.
+func (r *remediation) takesOrders() bool { return r.stage != stageClose && r.stage != stageDone }
 
 // badMessage records a signal that could not be obeyed, since nobody is there to be answered.
 func (r *remediation) badMessage(name, note string) {
@@ -258,7 +274,7 @@ func (r *remediation) obeyHolds(ctx workflow.Context) {
 		r.lifted(ctx, contract.HoldQuota)
 	}
 	switch {
-	case r.cancel:
+	case r.ending():
 		r.stopDrives(ctx, contract.StopCancel)
 	case r.pause != nil:
 		r.stopDrives(ctx, *r.pause)
@@ -268,7 +284,7 @@ func (r *remediation) obeyHolds(ctx workflow.Context) {
 	default:
 		return
 	}
-	if r.cancel || *r.pause == contract.StopInterrupt {
+	if r.ending() || *r.pause == contract.StopInterrupt {
 		r.stopJob(r.work)
 		r.stopJob(r.baseline)
 	}

@@ -1,12 +1,10 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"mendflow/internal/contract"
@@ -52,12 +50,13 @@ func (r *remediation) begin(ctx workflow.Context) {
 
 func (r *remediation) measureBaseline(ctx workflow.Context) error {
 	var end contract.GateEnd
-	in := contract.GateInput{Run: r.in.Run, Config: r.opened.Config, Commit: r.opened.BaseCommit, Purpose: gateBaseline, Baseline: r.opened.Baseline}
+	in := contract.GateInput{Run: r.in.Run, Config: r.opened.Config, Commit: r.opened.BaseCommit, Purpose: gateBaseline, Round: r.gates.Measured, Baseline: r.opened.Baseline}
 	actx := withGateOptions(ctx, r.opened.Policy.GateMinutes, "gate on the base "+shortCommit(r.opened.BaseCommit))
 	if err := workflow.ExecuteActivity(actx, gateRunner.RunGate, in).Get(ctx, &end); err != nil {
 		return err
 	}
 	r.base = &end
+	r.gates.Measured++
 	return nil
 }
 
@@ -108,6 +107,9 @@ func (r *remediation) implement(ctx workflow.Context) {
 // the run, otherwise the gate judges what there is.
 func (r *remediation) waitOrGate(ctx workflow.Context) {
 	terminal := r.front.Waiting()
+	if terminal.Kind == dispatch.TerminalAsking && r.ask(ctx) {
+		return
+	}
 	if terminal.Kind != dispatch.TerminalWaiting {
 		r.stage, r.dirty = stageGate, true
 		return
@@ -154,6 +156,9 @@ func (r *remediation) phaseEnd(ctx workflow.Context, done, next int) {
 
 // runGate judges the truth as a whole once nothing is left to do.
 func (r *remediation) runGate(ctx workflow.Context) {
+	if r.openedAgain() {
+		return
+	}
 	if r.opened.Gate == 0 {
 		r.gate = &contract.GateEnd{Kind: "disabled", Verdict: "disabled", Detail: "the plan has no gate"}
 		r.judged(ctx)
@@ -164,77 +169,6 @@ func (r *remediation) runGate(ctx workflow.Context) {
 		return
 	}
 	r.gateThen(ctx, gateFinal, r.judged)
-}
-
-// gateThen runs the gate on the truth; a red one ends the run as blocked.
-func (r *remediation) gateThen(ctx workflow.Context, purpose string, green func(workflow.Context)) {
-	r.setStatus(contract.RunGating)
-	var end contract.GateEnd
-	r.launch(ctx, true, func(ctx workflow.Context) error {
-		in := contract.GateInput{
-			Run: r.in.Run, Config: r.opened.Config, Purpose: purpose, Round: r.round + 1,
-			Baseline: r.opened.Baseline, Base: r.base,
-		}
-		actx := withGateOptions(ctx, r.opened.Policy.GateMinutes, fmt.Sprintf("%s gate, round %d", purpose, r.round+1))
-		return workflow.ExecuteActivity(actx, gateRunner.RunGate, in).Get(ctx, &end)
-	}, func(ctx workflow.Context, err error) {
-		switch {
-		case err != nil && r.stoppedByUs(err):
-			return
-		case err != nil && branchMoved(err):
-			r.recovery(ctx, contract.RecoveryBranchMoved, oneLine(err.Error()))
-			return
-		case err != nil:
-			r.fail(fmt.Errorf("run the gate: %w", err))
-			return
-		}
-		r.round++
-		r.gate = &end
-		r.event(ctx, "%s gate %s in %ds: %s", purpose, end.Verdict, end.Seconds, end.Detail)
-		for _, f := range end.Friction {
-			r.friction.Add(f)
-		}
-		if end.Verdict == gateRed {
-			r.redGate(ctx)
-			return
-		}
-		green(ctx)
-		r.dirty = true
-	})
-}
-
-// branchMoved reports whether an activity found the truth written to by somebody else.
-func branchMoved(err error) bool {
-	var app *temporal.ApplicationError
-	return errors.As(err, &app) && app.Type() == contract.ErrorBranchMoved
-}
-
-// redGate ends the run: what landed stays on the branch for people to look at.
-func (r *remediation) redGate(ctx workflow.Context) {
-	if r.opened.GateOnRed == string(plan.OnRedPause) {
-		r.hold(ctx, contract.HoldGate, fmt.Sprintf("the gate is red: `%s` fails", r.gate.Failing), "", nil)
-		return
-	}
-	r.close(contract.RunBlocked, fmt.Sprintf("the gate is red: `%s` fails on %s", r.gate.Failing, shortCommit(r.gate.Commit)))
-}
-
-// judged closes the run after a gate that is not red.
-func (r *remediation) judged(workflow.Context) {
-	r.front.Abandon("the run ended before it was repaired")
-	left := 0
-	for _, item := range r.front.Items() {
-		if !item.Status.VerifiedComplete() && !item.Status.Skip() {
-			left++
-		}
-	}
-	switch {
-	case left > 0:
-		r.close(contract.RunBlocked, fmt.Sprintf("%d findings are left", left))
-	case r.opened.Gate == 0:
-		r.close(contract.RunCompleted, "completed, ungated")
-	default:
-		r.close(contract.RunCompleted, "")
-	}
 }
 
 // writeReport stores the run's rows, renders the report pair and ends.
@@ -249,6 +183,7 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 	}
 	now := workflow.Now(ctx)
 	r.closed = &now
+	r.settleRecord(ctx)
 	r.launch(ctx, false, func(ctx workflow.Context) error {
 		parts, err := saveParts(ctx, r.in.Run, "record", r.record())
 		if err != nil {

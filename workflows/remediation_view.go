@@ -35,7 +35,7 @@ func (r *remediation) view() contract.RunView {
 	}
 	switch {
 	case r.gate != nil:
-		v.Gate = contract.GateView{Kind: r.gate.Kind, Verdict: r.gate.Verdict, Detail: r.gate.Detail}
+		v.Gate = contract.GateView{Kind: r.gate.Kind, Verdict: r.gate.Verdict, Detail: r.gate.Detail, Attributions: r.gates.attributions()}
 	case r.stage == stageGate && r.work != nil:
 		v.Gate = contract.GateView{Kind: "executed", Verdict: "running"}
 	}
@@ -79,7 +79,11 @@ func (r *remediation) details() string {
 	if v.Gate.Kind != "" {
 		gate = v.Gate.Kind + " " + v.Gate.Verdict
 	}
-	fmt.Fprintf(&b, "| gate | %s |\n\n", gate)
+	fmt.Fprintf(&b, "| gate | %s |\n", gate)
+	for _, a := range v.Gate.Attributions {
+		fmt.Fprintf(&b, "| %s | %s |\n", a.Verdict, strings.ReplaceAll(a.Detail, "|", "\\|"))
+	}
+	b.WriteString("\n")
 	if r.front != nil {
 		p := r.front.Progress()
 		b.WriteString("| nodes | |\n|---|---|\n")

@@ -163,7 +163,9 @@ type RunRecord struct {
 	Nodes    []NodeRow `json:"nodes"`
 	Items    []ItemRow `json:"items"`
 	Baseline *GateEnd  `json:"baseline,omitempty"`
-	Gate     *GateEnd  `json:"gate,omitempty"`
+	Gate     *GateEnd  `json:"gate,omitempty"` // the last one
+	// Gates are all gates of the run, where there were several or one was attributed.
+	Gates []GateRound `json:"gates,omitempty"`
 }
 
 // ReportEnd refers to the rendered report.

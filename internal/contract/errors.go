@@ -14,6 +14,7 @@ const (
 	ErrorDiskFull              = "DiskFull"
 	ErrorSuperseded            = "Superseded" // the fence names another attempt
 	ErrorServiceUnready        = "ServiceUnready"
+	ErrorAnswerRefused         = "AnswerRefused" // an operator's answer does not apply
 	ErrorInternal              = "Internal"
 	ErrorRequestReused         = "RequestReused" // a request id came back with another payload
 	ErrorRunClosing            = "RunClosing"    // an order came too late

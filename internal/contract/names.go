@@ -74,6 +74,7 @@ const (
 	CommandGateRetry = "gate-retry"
 	CommandRecover   = "recover"
 	CommandTriage    = "triage"
+	CommandAnswer    = "answer"
 	CommandReopen    = "reopen" // broker
 	CommandReconcile = "reconcile"
 )
@@ -94,6 +95,7 @@ const (
 	QueryStatus  = "status"
 	QueryNodes   = "nodes"
 	QueryExplain = "explain"
+	QueryItems   = "items"
 	QueryReport  = "report"
 )
 

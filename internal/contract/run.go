@@ -113,6 +113,8 @@ type GateView struct {
 	Kind    string `json:"kind,omitempty"`    // executed | disabled
 	Verdict string `json:"verdict,omitempty"` // green | red | flaky | running
 	Detail  string `json:"detail,omitempty"`
+	// Attributions are what red gates were attributed to, oldest first.
+	Attributions []GateAttribution `json:"attributions,omitempty"`
 }
 
 // UsageView is the usage of a run in a status.

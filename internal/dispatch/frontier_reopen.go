@@ -150,29 +150,23 @@ func (f *Frontier) block(n int, reason string, c *Changes) {
 
 // Triage answers for one blocked item: retry begins the node's next opening with
 // new bounds, ignore skips the item, halt asks the host to close the run and
-// changes nothing here. An error says why the answer does not apply.
+// changes nothing here. The error is CheckTriage's.
 func (f *Frontier) Triage(finding, action string) (Changes, error) {
-	at, ok := f.ix.byFinding[finding]
-	if !ok {
-		return Changes{}, fmt.Errorf("triage %s: no such finding in this run", finding)
+	if err := f.CheckTriage(finding, action); err != nil {
+		return Changes{}, err
 	}
+	at := f.ix.byFinding[finding]
 	n, it := at[0], &f.s.Items[at[1]]
-	if action == TriageHalt {
-		return Changes{Node: f.s.Units[n].ID, State: f.s.Nodes[n].State, Halt: true}, nil
-	}
-	if it.Status != contract.ItemBlocked {
-		return Changes{}, fmt.Errorf("triage %s: the item is %s, not blocked", finding, it.Status)
-	}
 	before, c := f.snapshot(n), Changes{Node: f.s.Units[n].ID}
 	switch action {
+	case TriageHalt:
+		return Changes{Node: c.Node, State: f.s.Nodes[n].State, Halt: true}, nil
 	case TriageRetry:
 		*it = itemState{Status: contract.ItemPending, Question: asked(it), Answer: it.Answer}
 		f.tryAgain(n, "retried by an operator", true, &c)
 	case TriageIgnore:
 		it.Status, it.Reason = contract.ItemIgnored, "ignored by an operator: "+it.Reason
 		f.settleItems(n)
-	default:
-		return Changes{}, fmt.Errorf("triage %s: unknown answer %q: want %s, %s or %s", finding, action, TriageRetry, TriageIgnore, TriageHalt)
 	}
 	f.finishAnswer(n, before, &c)
 	return c, nil
@@ -180,23 +174,16 @@ func (f *Frontier) Triage(finding, action string) (Changes, error) {
 
 // Answer answers a worker's question about a finding: clarified begins the
 // node's next opening with the text in its prompt and the charged counts carried
-// over, reject finds the finding inappropriate, defer blocks it. An error says
-// why the answer does not apply.
+// over, reject finds the finding inappropriate, defer blocks it. The error is CheckAnswer's.
 func (f *Frontier) Answer(finding, kind, text string) (Changes, error) {
-	at, ok := f.ix.byFinding[finding]
-	if !ok {
-		return Changes{}, fmt.Errorf("answer %s: no such finding in this run", finding)
+	if err := f.CheckAnswer(finding, kind, text); err != nil {
+		return Changes{}, err
 	}
+	at := f.ix.byFinding[finding]
 	n, it := at[0], &f.s.Items[at[1]]
-	if it.Status != contract.ItemNeedsClarification {
-		return Changes{}, fmt.Errorf("answer %s: the item is %s, nobody asked", finding, it.Status)
-	}
 	before, c := f.snapshot(n), Changes{Node: f.s.Units[n].ID}
 	switch kind {
 	case AnswerClarified:
-		if text == "" {
-			return Changes{}, fmt.Errorf("answer %s: the text is empty", finding)
-		}
 		*it = itemState{Status: contract.ItemPending, Question: it.Question, Answer: cutHead(text, maxAnswer), Omitted: it.Omitted}
 		f.tryAgain(n, "clarified by an operator", false, &c)
 	case AnswerReject:
@@ -205,8 +192,6 @@ func (f *Frontier) Answer(finding, kind, text string) (Changes, error) {
 	case AnswerDefer:
 		it.Status, it.Reason, it.Deferred = contract.ItemBlocked, orElse(text, "the question was deferred: "+it.Question), true
 		f.settleItems(n)
-	default:
-		return Changes{}, fmt.Errorf("answer %s: unknown answer %q: want %s, %s or %s", finding, kind, AnswerClarified, AnswerReject, AnswerDefer)
 	}
 	f.finishAnswer(n, before, &c)
 	return c, nil

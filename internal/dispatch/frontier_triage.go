@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"fmt"
+
 	"mendflow/internal/contract"
 )
 
@@ -8,6 +10,38 @@ import (
 // one, or one with a question, that nobody has put off.
 func (it *itemState) waitsForAnswer() bool {
 	return it.Status == contract.ItemNeedsClarification || it.Status == contract.ItemBlocked && !it.Deferred
+}
+
+// CheckTriage says why a triage answer does not apply to a finding; nil: it does.
+func (f *Frontier) CheckTriage(finding, action string) error {
+	at, ok := f.ix.byFinding[finding]
+	switch {
+	case !ok:
+		return fmt.Errorf("triage %s: no such finding in this run", finding)
+	case action == TriageHalt:
+		return nil
+	case f.s.Items[at[1]].Status != contract.ItemBlocked:
+		return fmt.Errorf("triage %s: the item is %s, not blocked", finding, f.s.Items[at[1]].Status)
+	case action != TriageRetry && action != TriageIgnore:
+		return fmt.Errorf("triage %s: unknown answer %q: want %s, %s or %s", finding, action, TriageRetry, TriageIgnore, TriageHalt)
+	}
+	return nil
+}
+
+// CheckAnswer says why an answer to a worker's question does not apply to a finding; nil: it does.
+func (f *Frontier) CheckAnswer(finding, kind, text string) error {
+	at, ok := f.ix.byFinding[finding]
+	switch {
+	case !ok:
+		return fmt.Errorf("answer %s: no such finding in this run", finding)
+	case f.s.Items[at[1]].Status != contract.ItemNeedsClarification:
+		return fmt.Errorf("answer %s: the item is %s, nobody asked", finding, f.s.Items[at[1]].Status)
+	case kind == AnswerClarified && text == "":
+		return fmt.Errorf("answer %s: the text is empty", finding)
+	case kind != AnswerClarified && kind != AnswerReject && kind != AnswerDefer:
+		return fmt.Errorf("answer %s: unknown answer %q: want %s, %s or %s", finding, kind, AnswerClarified, AnswerReject, AnswerDefer)
+	}
+	return nil
 }
 
 // Asked counts the items that wait for an operator's answer.
@@ -112,4 +146,13 @@ func (f *Frontier) VerifiedAgain(node, truth string, resolved []string, reason s
 	f.settleItems(n)
 	f.finishAnswer(n, before, &c)
 	return c
+}
+
+// Ready reports whether a node may be admitted as far as edges and phases go.
+func (f *Frontier) Ready() bool { return len(f.ix.ready) > 0 }
+
+// Over reports whether a node has ended, in whatever state: it does not run, wait or may still start.
+func (f *Frontier) Over(node string) bool {
+	n, ok := f.ix.byID[node]
+	return ok && !under(f.s.Nodes[n].State)
 }

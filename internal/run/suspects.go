@@ -67,3 +67,10 @@ func tailOf(s string, n int) string {
 	}
 	return s[start:]
 }
+
+// RedForPrompt is what every worker reads when all nodes are opened again because
+// of a red gate that nobody can be blamed for.
+func RedForPrompt(command, tail string) string {
+	head := fmt.Sprintf("`%s` fails for the repository as a whole, and it is not known by whose change. Look whether it is yours; if it is not, nothing needs to change.\n", cut(command, 300))
+	return head + tailOf(tail, maxCulpritTail-len(head))
+}
