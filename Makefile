@@ -15,7 +15,7 @@ SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not 
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
-.PHONY: test-agents help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
+.PHONY: test-agents test-postgres help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -71,6 +71,10 @@ workflowcheck: $(WORKFLOWCHECK) ## refuse workflow code that is not deterministi
 
 e2e: build ## end-to-end tests against the embedded server
 	go test -timeout 30m ./e2e/...
+
+test-postgres: build ## the embedded server's tests and the end-to-end tests on a PostgreSQL of Debian's package
+	scripts/with-postgres sh -c 'cd internal/devserver && go test -count=1 -timeout 10m -run Postgres .'
+	scripts/with-postgres go test -count=1 -timeout 40m ./e2e/...
 
 bench: build ## the figures of docs/performance.md
 	go run ./e2e/bench

@@ -38,7 +38,8 @@ type options struct {
 	port             int // 0: a free one
 	uiPort           int // 0: a free one
 	headless         bool
-	database         string // empty: in memory
+	database         string   // empty: in memory
+	postgres         *url.URL // nil: SQLite
 	namespace        string
 	retention        time.Duration
 	searchAttributes map[string]enumspb.IndexedValueType // in addition to the built-in ones
@@ -48,7 +49,7 @@ type options struct {
 	stopWithParent   bool
 }
 
-const usageText = `Temporal server with SQLite and Web UI for Mendflow on one machine.
+const usageText = `Temporal server with SQLite or PostgreSQL and Web UI for Mendflow on one machine.
 
 Usage:
   devserver [flags]
@@ -81,7 +82,7 @@ var errAnswered = errors.New("answered")
 
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	var ip, level string
+	var ip, level, target string
 	var attributes []string
 	var showVersion bool
 
@@ -93,6 +94,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.IntVar(&o.uiPort, "ui-port", 8233, "port of the Web UI (0: a free one)")
 	flags.BoolVar(&o.headless, "headless", false, "no Web UI")
 	flags.StringVar(&o.database, "db", "", "SQLite `file`, made if missing (default: in memory)")
+	flags.StringVar(&target, "postgres", "", "PostgreSQL database instead of SQLite: `postgres://USER@HOST[:PORT]/DATABASE`, made if missing, with a second one for lists; password from PGPASSWORD")
 	flags.StringVar(&o.namespace, "namespace", "default", "namespace to register")
 	flags.DurationVar(&o.retention, "retention", 720*time.Hour, "how long closed workflows are kept")
 	flags.StringArrayVar(&attributes, "search-attribute", nil, "further search attribute, as `NAME=TYPE` (repeatable)")
@@ -116,7 +118,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	return o, o.check(ip, level, attributes)
+	return o, o.check(ip, level, target, attributes)
 }
 
 // namespaceName is stricter than the server, which takes anything up to a length; these names are also safe in URLs and shells.
@@ -125,7 +127,7 @@ var namespaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$`)
 // minRetention is the server's own lower bound for a local namespace.
 const minRetention = time.Hour
 
-func (o *options) check(ip, level string, attributes []string) error {
+func (o *options) check(ip, level, target string, attributes []string) error {
 	if o.ip = net.ParseIP(ip); o.ip == nil {
 		return fmt.Errorf("--ip %q is not an IP address", ip)
 	}
@@ -143,6 +145,15 @@ func (o *options) check(ip, level string, attributes []string) error {
 	}
 	if u, err := url.Parse(o.codecEndpoint); o.codecEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("--codec-endpoint %q is not an http or https URL", o.codecEndpoint)
+	}
+	if target != "" {
+		if o.database != "" {
+			return errors.New("--db and --postgres exclude each other")
+		}
+		var err error
+		if o.postgres, err = parsePostgres(target); err != nil {
+			return err
+		}
 	}
 	if o.retention < minRetention {
 		return fmt.Errorf("--retention %v is shorter than %v", o.retention, minRetention)

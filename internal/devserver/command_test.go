@@ -23,7 +23,7 @@ func TestHelpListsEveryFlag(t *testing.T) {
 	var out, err bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"--help"}, streams{out: &out, err: &err}))
 	for _, flag := range []string{
-		"--ip", "--port", "--ui-port", "--headless", "--db", "--namespace", "--retention", "--search-attribute", "--codec-endpoint", "--log-level",
+		"--ip", "--port", "--ui-port", "--headless", "--db", "--postgres", "--namespace", "--retention", "--search-attribute", "--codec-endpoint", "--log-level",
 		"--json", "--stop-with-parent", "--version", "Example:",
 	} {
 		require.Contains(t, out.String(), flag)
@@ -49,6 +49,13 @@ func TestUsageFaultIsOneLineAndExitsWith2(t *testing.T) {
 		{[]string{"--namespace", "temporal-system"}, "--namespace"},
 		{[]string{"--retention", "1m"}, "--retention 1m0s is shorter than 1h0m0s"},
 		{[]string{"--log-level", "loud"}, `--log-level "loud"`},
+		{[]string{"--postgres", "mysql://u@h/d"}, "no postgres:// URL"},
+		{[]string{"--postgres", "postgres://u@/d"}, "names no host"},
+		{[]string{"--postgres", "postgres://h/d"}, "names no user"},
+		{[]string{"--postgres", "postgres://u@h/"}, "no database of its own"},
+		{[]string{"--postgres", "postgres://u@h/postgres"}, "no database of its own"},
+		{[]string{"--postgres", "postgres://u:sec ret@h:x/d"}, "it is no URL, want"},
+		{[]string{"--postgres", "postgres://u@h/d", "--db", "f"}, "--db and --postgres exclude each other"},
 		{[]string{"--codec-endpoint", "localhost:8234"}, `--codec-endpoint "localhost:8234"`},
 		{[]string{"--search-attribute", "Team"}, `--search-attribute "Team"`},
 		{[]string{"--search-attribute", "Team=Blob"}, `--search-attribute "Team=Blob"`},

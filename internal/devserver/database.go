@@ -184,13 +184,27 @@ func (d *database) connection() *config.SQL {
 	}
 }
 
+// storeName is how the server's configuration calls the one SQLite store.
+const storeName = "sqlite"
+
+func (d *database) persistence() config.Persistence {
+	return config.Persistence{
+		DefaultStore:     storeName,
+		VisibilityStore:  storeName,
+		NumHistoryShards: historyShards,
+		DataStores:       map[string]config.DataStore{storeName: {SQL: d.connection()}},
+	}
+}
+
+func (d *database) name() string { return d.path }
+
 // admin returns the connection that the server's stores share, for statements of our own.
 func (d *database) admin(logger log.Logger) (sqlplugin.AdminDB, error) {
 	return serversql.NewSQLAdminDB(sqlplugin.DbKindUnknown, d.connection(), resolver.NewNoopResolver(), logger, metrics.NoopMetricsHandler)
 }
 
-// lightenMemory does for a database in memory, whose schema the server's plugin makes itself, what prepare does for a file.
-func (d *database) lightenMemory(ctx context.Context, logger log.Logger) (err error) {
+// finish does for a database in memory, whose schema the server's plugin makes itself, what prepare does for a file.
+func (d *database) finish(ctx context.Context, logger log.Logger) (err error) {
 	if d.path != "" {
 		return nil
 	}

@@ -1,4 +1,5 @@
-// Program devserver is Temporal on one machine: the server with SQLite (a file, or memory) and the Web UI in one process.
+// Program devserver is Temporal on one machine: the server with SQLite (a file, or memory) or PostgreSQL and the Web UI in one
+// process.
 //
 // It is what `starter dev`, the end-to-end tests and the quick start run on. It differs from `temporal server start-dev` in what
 // a Mendflow deployment needs: the namespace comes with Mendflow's search attributes and its retention, the database survives a

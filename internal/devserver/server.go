@@ -19,7 +19,6 @@ import (
 
 const (
 	clusterName = "active"
-	storeName   = "sqlite"
 
 	// startTimeout is for a start on a slow, busy machine; it takes well under a second on an idle one.
 	startTimeout = 60 * time.Second
@@ -37,7 +36,7 @@ func serve(ctx context.Context, opts options, std streams) (err error) {
 	tuneRuntime()
 	logger := newLogger(std.err, opts.logLevel)
 
-	db, err := openDatabase(ctx, opts.database)
+	db, err := openStore(ctx, opts, logger)
 	if err != nil {
 		return stopped(ctx, err)
 	}
@@ -63,11 +62,11 @@ func serve(ctx context.Context, opts options, std streams) (err error) {
 }
 
 // serveUI adds the Web UI to a started server, says that everything is ready, and waits for ctx to end.
-func serveUI(ctx context.Context, opts options, db *database, p ports, std streams) error {
+func serveUI(ctx context.Context, opts options, db store, p ports, std streams) error {
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	ready := readyLine{Ready: true, Address: hostPort(opts.ip, p.frontend), Namespace: opts.namespace, Database: db.path}
+	ready := readyLine{Ready: true, Address: hostPort(opts.ip, p.frontend), Namespace: opts.namespace, Database: db.name()}
 	if err := awaitServer(startCtx, ready.Address, opts.namespace); err != nil {
 		return err
 	}
@@ -94,12 +93,12 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-func startServer(ctx context.Context, opts options, db *database, p ports, logger *serverLogger) (temporal.Server, error) {
+func startServer(ctx context.Context, opts options, db store, p ports, logger *serverLogger) (temporal.Server, error) {
 	cfg := serverConfig(opts, db, p)
 	if err := seedNamespace(ctx, &cfg.Persistence, opts, logger); err != nil {
 		return nil, err
 	}
-	if err := db.lightenMemory(ctx, logger); err != nil {
+	if err := db.finish(ctx, logger); err != nil {
 		return nil, err
 	}
 	hosts := map[primitives.ServiceName]static.Hosts{
@@ -142,18 +141,13 @@ func stopServer(server temporal.Server) bool {
 	}
 }
 
-func serverConfig(opts options, db *database, p ports) *config.Config {
+func serverConfig(opts options, db store, p ports) *config.Config {
 	disabled := config.ArchivalNamespaceDefaults{
 		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
 		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
 	}
 	return &config.Config{
-		Persistence: config.Persistence{
-			DefaultStore:     storeName,
-			VisibilityStore:  storeName,
-			NumHistoryShards: historyShards,
-			DataStores:       map[string]config.DataStore{storeName: {SQL: db.connection()}},
-		},
+		Persistence: db.persistence(),
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10,
 			MasterClusterName:        clusterName,

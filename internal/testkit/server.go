@@ -2,10 +2,14 @@ package testkit
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
+	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 )
 
 // Server is the embedded Temporal server as a process.
@@ -13,15 +17,41 @@ type Server struct {
 	*Process
 	Address string // 127.0.0.1:port; the same after a restart
 	dir     string
-	file    string // database; empty: in memory
+	file    string // database; empty: in memory, or on PostgreSQL
+	target  string // database on PostgreSQL; empty: none
 	port    int
 }
+
+// postgresVariable is the URL of a PostgreSQL server: every server of the tests
+// then keeps its state in a database of its own there (make test-postgres).
+const postgresVariable = "MENDFLOW_TEST_POSTGRES"
+
+// onPostgres returns the URL of a database that nobody has yet; empty without a PostgreSQL server.
+func onPostgres() (string, error) {
+	server := os.Getenv(postgresVariable)
+	if server == "" {
+		return "", nil
+	}
+	target, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("read %s: it is no URL", postgresVariable)
+	}
+	target.Path = fmt.Sprintf("/e2e_%d_%d", os.Getpid(), databases.Add(1))
+	return target.String(), nil
+}
+
+// databases counts the databases of this test binary.
+var databases atomic.Int64
 
 // StartServer starts a server on a free port. Its log lies in dir; with durable
 // set its database does too, so that a killed server comes back as it was.
 func StartServer(dir string, durable bool) (*Server, error) {
 	s := &Server{dir: dir}
-	if durable {
+	var err error
+	if s.target, err = onPostgres(); err != nil {
+		return nil, err
+	}
+	if durable && s.target == "" {
 		s.file = filepath.Join(dir, "server.db")
 	}
 	return s, s.launch()
@@ -37,6 +67,9 @@ func (s *Server) launch() error {
 	args := []string{"--json", "--headless", "--stop-with-parent", "--port", strconv.Itoa(s.port)}
 	if s.file != "" {
 		args = append(args, "--db", s.file)
+	}
+	if s.target != "" {
+		args = append(args, "--postgres", s.target)
 	}
 	var err error
 	if s.Process, err = start("server", s.Log(), exec.Command(Program("devserver"), args...)); err != nil {
