@@ -23,16 +23,10 @@ import (
 	"mendflow/internal/contract"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/plan"
-	"mendflow/internal/process"
 	"mendflow/internal/provider"
 	"mendflow/internal/provider/command"
 	"mendflow/internal/testkit"
 )
-
-func TestMain(m *testing.M) {
-	process.SuperviseIfAsked()
-	os.Exit(m.Run())
-}
 
 // rig is a host with one repository and one run of one node.
 type rig struct {

@@ -24,6 +24,6 @@
 // host. What an end means is not decided here (package quota), nor is what the
 // program changed (package gitrepo).
 //
-// A program that uses this package calls [SuperviseIfAsked] first thing in main,
-// and test binaries do so in TestMain.
+// Executing a binary again means that every program and test that uses this
+// package may turn out to be a supervisor: it does so while packages initialise.
 package process

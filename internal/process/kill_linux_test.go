@@ -350,11 +350,3 @@ func TestProgramThatRunsFromProcessToProcessIsCaught(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	require.Equal(t, before, size(), "it is still running")
 }
-
-func TestBinaryThatCannotSuperviseIsToldSo(t *testing.T) {
-	t.Parallel()
-	argv := playing(t, "forgot")
-	out, err := exec.Command(argv[0], argv[1:]...).Output()
-	require.NoError(t, err)
-	require.Equal(t, "start /bin/true: process.SuperviseIfAsked is not called at the start of this binary\n", string(out))
-}

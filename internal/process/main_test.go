@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,12 +12,8 @@ import (
 	"mendflow/internal/process"
 )
 
-// TestMain lets the test binary be what the product's binary is: its own
-// supervisor, and here also the programs that misbehave.
+// TestMain lets the test binary also be the programs that misbehave.
 func TestMain(m *testing.M) {
-	if !slices.Contains(os.Args, "forgot") {
-		process.SuperviseIfAsked()
-	}
 	if len(os.Args) > 2 && os.Args[1] == playArg {
 		os.Exit(play(os.Args[2], os.Args[3:]))
 	}

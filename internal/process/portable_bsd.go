@@ -44,9 +44,6 @@ func observeExit(pid int) {
 // groupAlive is not known here; a group gets no more time than its leader.
 func groupAlive(int) bool { return false }
 
-// SuperviseIfAsked does nothing on this system.
-func SuperviseIfAsked() {}
-
 // BecomeSubreaper does nothing on this system.
 func BecomeSubreaper(context.Context) error { return nil }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"mendflow/internal/process"
 )
@@ -26,17 +28,17 @@ const playArg = "__play"
 
 // programs are what the test binary plays when it is asked to, by name.
 var programs = map[string]func(args []string) int{
-	"flood":    flood,
-	"longline": longLine,
-	"hostile":  hostile,
-	"ignore":   ignore,
-	"polite":   polite,
-	"host":     host,
-	"zombies":  zombies,
-	"meter":    meter,
-	"dial":     dial,
-	"truncate": truncate,
-	"forgot":   forgot,
+	"flood":        flood,
+	"longline":     longLine,
+	"hostile":      hostile,
+	"trace-parent": traceParent,
+	"ignore":       ignore,
+	"polite":       polite,
+	"host":         host,
+	"zombies":      zombies,
+	"meter":        meter,
+	"dial":         dial,
+	"truncate":     truncate,
 }
 
 func play(name string, args []string) int {
@@ -167,11 +169,28 @@ func boolCode(ok bool) int {
 	return 1
 }
 
-// forgot is a program that does not call SuperviseIfAsked; see TestMain.
-func forgot([]string) int {
-	_, err := process.Run(context.Background(), process.Spec{Argv: []string{"/bin/true"}, Dir: "/"})
-	fmt.Println(err)
-	return 0
+// traceParent succeeds if one thread of its parent can be traced or written to.
+func traceParent([]string) int {
+	runtime.LockOSThread()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", os.Getppid()))
+	if err != nil || len(threads) == 0 {
+		fmt.Fprintln(os.Stderr, "no parent to trace", err)
+		return 2
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(filepath.Base(thread))
+		if err != nil {
+			return 2
+		}
+		if unix.PtraceSeize(id) == nil {
+			return 0
+		}
+		if memory, err := os.OpenFile(thread+"/mem", os.O_WRONLY, 0); err == nil {
+			_ = memory.Close()
+			return 0
+		}
+	}
+	return 1
 }
 
 // truncate empties a file without opening it.

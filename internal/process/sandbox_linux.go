@@ -1,10 +1,8 @@
 package process
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -56,8 +54,9 @@ func SandboxAvailable() (abi int, err error) {
 	return abi, nil
 }
 
-// enforce confines this process for good.
-func (s *Sandbox) enforce() error {
+// confineThread confines the calling thread for good, and what it starts. The
+// thread must be locked to its goroutine, and end with it.
+func (s *Sandbox) confineThread() error {
 	abi, err := SandboxAvailable()
 	if err != nil {
 		return err
@@ -82,9 +81,18 @@ func (s *Sandbox) enforce() error {
 		}
 		rules = append(rules, rule)
 	}
-	if err := config.Restrict(rules...); err != nil {
+	ruleset, flags, err := config.NewRulesetFD(rules...)
+	if err != nil {
 		return fmt.Errorf("confine program: %w", err)
 	}
+	defer func() { _ = unix.Close(ruleset) }()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("confine program: forbid new privileges: %w", err)
+	}
+	if err := ll.LandlockRestrictSelf(ruleset, flags); err != nil {
+		return fmt.Errorf("confine program: restrict thread: %w", err)
+	}
+	dropCapabilities()
 	return nil
 }
 
@@ -102,74 +110,32 @@ func writable(path string) (landlock.Rule, error) {
 	return landlock.PathAccess(writeFile, path), nil
 }
 
-// The confined program is executed by a second copy of this binary that
-// confines itself first. The supervisor cannot do that on a thread of its own:
-// a confined program may trace a thread in its own domain, and through it would
-// have the memory of the whole supervisor.
-const (
-	confineOrderFD  = 3
-	confineReportFD = 4
-)
-
-// startConfined starts a program inside its sandbox. Like fork and exec, it
-// returns an error if any step up to the program's own first instruction failed.
+// startConfined starts a program inside its sandbox: from a thread that is
+// confined alone, the supervisor itself stays free.
+//
+// A program may trace threads of its own Landlock domain, and through that one
+// would have the memory of the whole supervisor. So the supervisor's memory is
+// closed to tracing first, for everybody without a capability that the program
+// does not have.
 func startConfined(o order, attr *syscall.ProcAttr) (pid int, err error) {
-	orders, err := pipe()
-	if err != nil {
-		return 0, err
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("close the supervisor to tracing: %w", err)
 	}
-	defer orders.close()
-	reports, err := pipe()
-	if err != nil {
-		return 0, err
-	}
-	defer reports.close()
-
-	inner := *attr
-	inner.Env = frugal
-	inner.Files = append(append([]uintptr{}, attr.Files...), orders.r.Fd(), reports.w.Fd())
-	pid, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], confineArg}, &inner)
-	if err != nil {
-		return 0, err
-	}
-	_ = orders.r.Close()
-	_ = reports.w.Close()
-	sendErr := json.NewEncoder(orders.w).Encode(o)
-	_ = orders.w.Close()
-	text, readErr := io.ReadAll(reports.r)
-	if err := errors.Join(sendErr, readErr); err == nil && len(text) == 0 {
-		return pid, nil // the program has taken over, which closed the pipe
-	}
-	_ = syscall.Kill(pid, syscall.SIGKILL)
-	_, _ = syscall.Wait4(pid, nil, 0, nil)
-	var r report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return 0, errors.Join(sendErr, readErr, fmt.Errorf("confine program: %s", text))
-	}
-	return 0, &startFailure{r.StartError, r.Errno}
-}
-
-// confine is the whole life of the second copy.
-func confine() int {
-	runtime.LockOSThread()
-	unix.CloseOnExec(confineOrderFD)
-	unix.CloseOnExec(confineReportFD)
-	var o order
-	err := json.NewDecoder(os.NewFile(confineOrderFD, "order")).Decode(&o)
-	if err == nil {
-		err = o.Sandbox.enforce()
-	}
-	if err == nil {
-		// The parent-death signal was set on the first thread, which need not be
-		// the one that executes.
-		err = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-	}
-	if err == nil {
-		dropCapabilities()
-		err = executing(o.Path, syscall.Exec(o.Path, o.Argv, o.Env))
-	}
-	_ = json.NewEncoder(os.NewFile(confineReportFD, "report")).Encode(startReport(err))
-	return 1
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: what a failure leaves ends with the goroutine
+		err := o.Sandbox.confineThread()
+		if err == nil {
+			pid, err = syscall.ForkExec(o.Path, o.Argv, attr)
+			err = executing(o.Path, err)
+		}
+		started <- err
+		if err == nil {
+			select {} // the program's parent-death signal comes when this thread ends
+		}
+	}()
+	err = <-started
+	return pid, err
 }
 
 // dropped are the capabilities of root that reach around Landlock: they read the
@@ -180,27 +146,11 @@ var dropped = []uintptr{
 	unix.CAP_DAC_READ_SEARCH,
 }
 
-// dropCapabilities takes effect when this thread executes the program. Where it
-// is not allowed, the process is not root's and has none to lose, nor can the
-// program gain any.
+// dropCapabilities takes effect when the program is executed. Where it is not
+// allowed, the process is not root's and has none to lose, nor can the program
+// gain any.
 func dropCapabilities() {
 	for _, c := range dropped {
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 	}
-}
-
-type pipeEnds struct{ r, w *os.File }
-
-func pipe() (pipeEnds, error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return pipeEnds{}, fmt.Errorf("open pipe: %w", err)
-	}
-	return pipeEnds{os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe")}, nil
-}
-
-// close closes what is still open.
-func (p pipeEnds) close() {
-	_ = p.r.Close()
-	_ = p.w.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -187,6 +188,45 @@ func TestSandboxKeepsItsHandsOffOtherProcesses(t *testing.T) {
 			require.Equal(t, !confined, r.Succeeded(), "%s, confined %v: %s", name, confined, r.StderrTail)
 		}
 	}
+}
+
+// The thread that starts a confined program is in the same domain as the
+// program, which Landlock lets trace it; the supervisor's memory is closed. Of a
+// host that is not root's the program has all the rights, so root runs this as
+// somebody else.
+func TestProgramCannotTraceItsSupervisor(t *testing.T) {
+	t.Parallel()
+	requireSandbox(t)
+	if os.Geteuid() == 0 {
+		asNobody(t)
+		return
+	}
+	p := newPlace(t)
+	spec := p.spec(t, true)
+	spec.Argv, spec.Shell = playing(t, "trace-parent"), ""
+	r, err := process.Run(t.Context(), spec)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.ExitCode, r.StderrTail)
+}
+
+// asNobody runs the calling test once more without root's rights.
+func asNobody(t *testing.T) {
+	t.Helper()
+	const nobody = 65534
+	folder, err := os.MkdirTemp("", "nobody")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	require.NoError(t, os.Chmod(folder, 0o777))
+	self, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	binary := filepath.Join(folder, "test")
+	require.NoError(t, os.WriteFile(binary, self, 0o755))
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "TMPDIR="+folder)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- PASS: "+t.Name())
 }
 
 func TestDevicesCannotBeMade(t *testing.T) {

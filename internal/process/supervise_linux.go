@@ -14,12 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The arguments that make this binary a supervisor, or the last step before a
-// sandboxed program.
-const (
-	superviseArg = "__supervise"
-	confineArg   = "__confine"
-)
+// superviseArg is the argument that makes this binary a supervisor.
+const superviseArg = "__supervise"
 
 // order is what the supervisor is told, once at the start.
 type order struct {
@@ -85,9 +81,6 @@ type supervisedChild struct {
 func startSupervised(spec *Spec, path string, files stdio) (child, error) {
 	fail := func(err error) (child, error) {
 		return nil, &StartError{Program: spec.argv()[0], Err: err}
-	}
-	if !supervises.Load() {
-		return fail(errNotSupervising)
 	}
 	ours, theirs, err := controlPair()
 	if err != nil {

@@ -16,12 +16,10 @@ import (
 
 	"mendflow/internal/artifacts"
 	"mendflow/internal/config"
-	"mendflow/internal/process"
 )
 
 // Main runs the program with the process's own arguments and streams and exits.
 func Main() {
-	process.SuperviseIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()

@@ -17,7 +17,6 @@ import (
 
 	"mendflow/internal/config"
 	"mendflow/internal/gitrepo"
-	"mendflow/internal/process"
 	"mendflow/internal/provider/openai"
 )
 
@@ -36,7 +35,6 @@ const garbagePercent = 300
 
 // Main runs the program with the process's own arguments and streams and exits.
 func Main() {
-	process.SuperviseIfAsked()
 	openai.RunIfAsked()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)

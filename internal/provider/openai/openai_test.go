@@ -23,7 +23,6 @@ import (
 
 func TestMain(m *testing.M) {
 	RunIfAsked()
-	process.SuperviseIfAsked()
 	os.Exit(m.Run())
 }
 
