@@ -117,6 +117,7 @@ type Event struct {
 	Node    string    `json:"node"`
 	Attempt string    `json:"attempt"`
 	Process Identity  `json:"process"`
+	Tree    string    `json:"tree"`            // the worker's worktree, which tells its host
 	Alive   int       `json:"alive,omitempty"` // start: workers of the run alive, this one included
 	Twins   int       `json:"twins,omitempty"` // start: other workers of the same node still alive
 	Mark    string    `json:"mark,omitempty"`

@@ -103,7 +103,7 @@ func count(e *Event, before []Event) {
 }
 
 func (w *worker) log(e Event, prepare func(*Event, []Event)) error {
-	e.Node, e.Attempt, e.Process = w.node, w.attempt, identify(os.Getpid())
+	e.Node, e.Attempt, e.Process, e.Tree = w.node, w.attempt, identify(os.Getpid()), w.tree
 	return w.control.append(w.run, e, prepare)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 )
@@ -20,6 +21,7 @@ type Server struct {
 	file    string // database; empty: in memory, or on PostgreSQL
 	target  string // database on PostgreSQL; empty: none
 	port    int
+	args    []string // program and what every life of it is told
 }
 
 // postgresVariable is the URL of a PostgreSQL server: every server of the tests
@@ -46,13 +48,22 @@ var databases atomic.Int64
 // StartServer starts a server on a free port. Its log lies in dir; with durable
 // set its database does too, so that a killed server comes back as it was.
 func StartServer(dir string, durable bool) (*Server, error) {
-	s := &Server{dir: dir}
+	return startServer(&Server{dir: dir, args: []string{Program("devserver")}}, durable)
+}
+
+// StartServerAt starts a server on an address of a network, by the command that
+// starts programs in it.
+func StartServerAt(dir, ip string, in ...string) (*Server, error) {
+	return startServer(&Server{dir: dir, args: append(slices.Clone(in), Program("devserver"), "--ip", ip)}, true)
+}
+
+func startServer(s *Server, durable bool) (*Server, error) {
 	var err error
 	if s.target, err = onPostgres(); err != nil {
 		return nil, err
 	}
 	if durable && s.target == "" {
-		s.file = filepath.Join(dir, "server.db")
+		s.file = filepath.Join(s.dir, "server.db")
 	}
 	return s, s.launch()
 }
@@ -64,7 +75,7 @@ func (s *Server) Restart() error { return s.launch() }
 func (s *Server) Log() string { return filepath.Join(s.dir, "server.log") }
 
 func (s *Server) launch() error {
-	args := []string{"--json", "--headless", "--stop-with-parent", "--port", strconv.Itoa(s.port)}
+	args := append(slices.Clone(s.args), "--json", "--headless", "--stop-with-parent", "--port", strconv.Itoa(s.port))
 	if s.file != "" {
 		args = append(args, "--db", s.file)
 	}
@@ -72,7 +83,7 @@ func (s *Server) launch() error {
 		args = append(args, "--postgres", s.target)
 	}
 	var err error
-	if s.Process, err = start("server", s.Log(), exec.Command(Program("devserver"), args...)); err != nil {
+	if s.Process, err = start("server", s.Log(), exec.Command(args[0], args[1:]...)); err != nil {
 		return err
 	}
 	if err := s.await(s.ready); err != nil {

@@ -4,14 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // Host is a host worker as a process, with its state folder.
 type Host struct {
 	*Process
-	State string // state folder; the artifact store lies in it unless Artifacts says otherwise
-	args  []string
+	State string   // state folder; the artifact store lies in it unless Artifacts says otherwise
+	args  []string // the program first
 	env   []string
 }
 
@@ -21,15 +22,20 @@ type HostOptions struct {
 	State     string
 	Pools     string // pools file
 	Artifacts string // empty: in the state folder
+	Name      string // identity of the host; empty: made once in the state folder
 	Env       []string
+	In        []string // what starts the program elsewhere, such as in a network of its own; empty: nothing
 }
 
 // StartHost starts a host worker and returns when it polls.
 func StartHost(o HostOptions) (*Host, error) {
 	h := &Host{State: o.State, env: o.Env}
-	h.args = []string{"--address", o.Address, "--state-dir", o.State, "--pools", o.Pools, "--verbose"}
+	h.args = append(slices.Clone(o.In), Program("worker"), "--address", o.Address, "--state-dir", o.State, "--pools", o.Pools, "--verbose")
 	if o.Artifacts != "" {
 		h.args = append(h.args, "--artifacts", o.Artifacts)
+	}
+	if o.Name != "" {
+		h.args = append(h.args, "--host-name", o.Name)
 	}
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
 		return nil, err
@@ -44,7 +50,7 @@ func (h *Host) Restart() error { return h.launch() }
 func (h *Host) Log() string { return filepath.Join(h.State, "worker.log") }
 
 func (h *Host) launch() error {
-	cmd := exec.Command(Program("worker"), h.args...)
+	cmd := exec.Command(h.args[0], h.args[1:]...)
 	cmd.Env = append(cleanEnviron(), h.env...)
 	var err error
 	if h.Process, err = start("worker", h.Log(), cmd); err != nil {
