@@ -22,6 +22,7 @@ type Server interface {
 // Service starts entity workflows and looks whether workflows still run.
 type Service struct {
 	Server Server
+	Blobs  Blobs // where admitted runs have their inputs
 }
 
 // EnsureBrokers starts the broker of every account that has none.

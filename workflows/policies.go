@@ -54,6 +54,17 @@ func withLightOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// withStartOptions starts an admitted run. It is retried for hours: the run is
+// admitted, and a server or a store that is down comes back.
+func withStartOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           contract.QueueMain,
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         infrastructure(1000),
+		Summary:             summary,
+	})
+}
+
 // withWorkerOptions launches the worker: one attempt only, since the workflow
 // decides after a lost heartbeat, so that no second agent starts in a tree
 // whose first is dying. A continued tree is reachable on its host alone.

@@ -72,6 +72,9 @@ type remediation struct {
 	round    int // gates run so far
 	gates    gateBook
 
+	scheduling *scheduling                        // nil: nobody admitted the run
+	commands   map[string]func(contract.Operator) // what a scheduler passes on
+
 	pause  *contract.StopMode // mode of the operator's pause while it holds
 	cancel bool
 	events []contract.Event
@@ -88,6 +91,7 @@ func newRemediation(ctx workflow.Context, in contract.RemediationInput) *remedia
 		in: in, stage: stageOpen, status: contract.RunStarting,
 		holds: &run.Holds{}, friction: &run.FrictionBook{},
 		pools: newPoolBook(in.Pools), start: workflow.Now(ctx),
+		scheduling: newScheduling(in), commands: map[string]func(contract.Operator){},
 	}
 }
 
@@ -108,6 +112,7 @@ func (r *remediation) run(root, ctx workflow.Context) (contract.RemediationResul
 			r.checkDrives(ctx)
 		}
 		r.turn(ctx)
+		r.tellScheduler(ctx)
 		r.show(ctx)
 		if r.stage == stageDone || r.dirty {
 			continue
@@ -129,7 +134,8 @@ func (r *remediation) run(root, ctx workflow.Context) (contract.RemediationResul
 			}
 		}
 	}
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+	over := func() bool { return workflow.AllHandlersFinished(ctx) && r.toldScheduler() }
+	if err := workflow.Await(ctx, over); err != nil {
 		return contract.RemediationResult{}, err
 	}
 	r.inbox.drain()
@@ -156,6 +162,9 @@ func (r *remediation) turn(ctx workflow.Context) {
 		if r.quiet() {
 			r.end()
 		}
+		return
+	}
+	if r.awaitsSlot() {
 		return
 	}
 	switch r.stage {
@@ -204,6 +213,7 @@ func (r *remediation) open(ctx workflow.Context) {
 		}
 		r.budget.Cap = r.opened.Policy.Budget
 		r.front = dispatch.NewFrontier(r.units, dispatch.FrontierOptions{FoldCase: r.opened.FoldCase})
+		r.openedUnderLease(ctx)
 		r.event(ctx, "opened at %s: %d nodes, %d gate commands", shortCommit(r.opened.BaseCommit), len(r.units), r.opened.Gate)
 		r.stage = stageBaseline
 	})
@@ -234,7 +244,8 @@ func (r *remediation) fail(err error) { r.close(contract.RunFailed, oneLine(err.
 
 // close ends the run with a verdict; the report is still to be written.
 func (r *remediation) close(status contract.RunStatus, reason string) {
-	r.stage, r.status, r.verdict, r.reason = stageClose, contract.RunClosing, status, reason
+	r.setStatus(contract.RunClosing)
+	r.stage, r.verdict, r.reason = stageClose, status, reason
 	r.dirty = true
 }
 

@@ -37,6 +37,8 @@ type carriedState struct {
 
 	Gates gateBook `json:"gates,omitzero"`
 
+	Scheduling *scheduling `json:"scheduling,omitempty"`
+
 	Requests run.Requests[contract.OperatorAnswer] `json:"requests,omitzero"`
 }
 
@@ -56,7 +58,7 @@ func (r *remediation) sent(ctx workflow.Context) bool {
 			return false
 		}
 	}
-	return workflow.AllHandlersFinished(ctx)
+	return r.toldScheduler() && workflow.AllHandlersFinished(ctx)
 }
 
 // continueAsNew returns nil when the state changed while it was being stored
@@ -69,6 +71,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Budget: r.budget, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
 		Requests: r.requests, Gates: r.gates,
+		Scheduling: r.scheduling,
 	}
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -112,6 +115,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 		r.connect(d)
 	}
 	r.gates = state.Gates
+	r.restoreScheduling(state.Scheduling)
 	messages := r.in.Carried.Messages
 	r.in.Carried, r.restored = nil, true
 	r.inbox.deliver(messages)

@@ -17,6 +17,7 @@ import (
 func (r *remediation) register(ctx workflow.Context) error {
 	r.inbox.on(ctx, contract.SignalReport, func(p *commonpb.Payload) { r.takeReport(ctx, p) })
 	r.inbox.on(ctx, contract.SignalPoolState, func(p *commonpb.Payload) { r.takePoolState(ctx, p) })
+	r.admitted(ctx)
 	for _, command := range []struct {
 		name string
 		obey command
@@ -34,12 +35,7 @@ func (r *remediation) register(ctx workflow.Context) error {
 	} {
 		refuse := func(order contract.Operator) error { return r.refuse(command.name, order) }
 		obey := once(&r.requests, command.name, command.obey)
-		r.inbox.on(ctx, command.name, func(p *commonpb.Payload) {
-			order, ok := decodeOperator(p)
-			if !ok {
-				r.badMessage(command.name, fmt.Sprintf("a %s signal could not be read: send no payload, a JSON string or a JSON object", command.name))
-				return
-			}
+		take := func(order contract.Operator) {
 			if err := refuse(order); err != nil {
 				workflow.GetLogger(ctx).Warn("ignore message", "signal", command.name, "error", err)
 				if r.takesOrders() { // whoever sent it hears nothing otherwise
@@ -50,6 +46,15 @@ func (r *remediation) register(ctx workflow.Context) error {
 			if _, err := obey(ctx, order); err != nil {
 				r.badMessage(command.name, oneLine(err.Error()))
 			}
+		}
+		r.commands[command.name] = take
+		r.inbox.on(ctx, command.name, func(p *commonpb.Payload) {
+			order, ok := decodeOperator(p)
+			if !ok {
+				r.badMessage(command.name, fmt.Sprintf("a %s signal could not be read: send no payload, a JSON string or a JSON object", command.name))
+				return
+			}
+			take(order)
 		})
 		err := workflow.SetUpdateHandlerWithOptions(ctx, command.name,
 			func(ctx workflow.Context, order contract.Operator) (contract.OperatorAnswer, error) {
@@ -171,7 +176,7 @@ func (r *remediation) orderPause(ctx workflow.Context, order contract.Operator) 
 func (r *remediation) orderResume(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
 	var done []string
 	if order.Budget > 0 {
-		limit := r.budget.Cap
+		limit := r.ownCaps()
 		limit.Tokens = order.Budget
 		done = r.setBudget(ctx, limit)
 	}
@@ -273,18 +278,19 @@ func (r *remediation) obeyHolds(ctx workflow.Context) {
 	if r.holds.Due(workflow.Now(ctx)) {
 		r.lifted(ctx, contract.HoldQuota)
 	}
+	mode := r.stopMode()
 	switch {
 	case r.ending():
 		r.stopDrives(ctx, contract.StopCancel)
-	case r.pause != nil:
-		r.stopDrives(ctx, *r.pause)
+	case mode != nil:
+		r.stopDrives(ctx, *mode)
 		if !r.quiet() {
 			r.setStatus(contract.RunPausing)
 		}
 	default:
 		return
 	}
-	if r.ending() || *r.pause == contract.StopInterrupt {
+	if r.ending() || *mode == contract.StopInterrupt {
 		r.stopJob(r.work)
 		r.stopJob(r.baseline)
 	}

@@ -15,7 +15,7 @@ import (
 
 // orderBudget sets the run's caps; what waits for them is tried again.
 func (r *remediation) orderBudget(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
-	limit := r.budget.Cap
+	limit := r.ownCaps()
 	if order.Tokens != nil {
 		limit.Tokens = max(*order.Tokens, 0)
 	}
@@ -34,7 +34,7 @@ func (r *remediation) setBudget(ctx workflow.Context, limit plan.Budget) []strin
 	if r.front == nil {
 		return []string{"nothing changed: the run has not opened its plan yet"}
 	}
-	r.budget.Cap = limit
+	r.setOwnCaps(ctx, limit)
 	done := "the budget is " + budgetText(limit) + " now"
 	r.event(ctx, "%s", done)
 	return append([]string{done}, r.spendAgain(ctx)...)

@@ -81,7 +81,7 @@ func (r *remediation) implement(ctx workflow.Context) {
 	if r.held() {
 		if r.quiet() {
 			r.setStatus(contract.RunPaused)
-		} else if r.pause != nil {
+		} else if r.stopMode() != nil {
 			r.setStatus(contract.RunPausing)
 		}
 		return
@@ -210,7 +210,8 @@ func (r *remediation) finish(ctx workflow.Context) {
 		now := workflow.Now(ctx)
 		r.closed = &now
 	}
-	r.stage, r.status = stageDone, r.verdict
+	r.setStatus(r.verdict)
+	r.stage = stageDone
 	r.event(ctx, "closed: %s %s", r.status, r.reason)
 }
 
@@ -221,7 +222,7 @@ func (r *remediation) wake() (time.Time, string) {
 	if until := r.holds.Until(); until != nil {
 		at, what = *until, "quota reopens"
 	}
-	if r.stage == stageImplement && !r.held() && !r.cancel { // otherwise nobody takes it up
+	if r.stage == stageImplement && !r.held() && !r.cancel && r.mayWork() { // otherwise nobody takes it up
 		if next := r.front.Waiting().NotBefore; next != nil {
 			at, what = *next, "a stranded node may go on"
 		}

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/run"
 )
 
 // view answers the status query.
@@ -128,7 +129,16 @@ func (r *remediation) runningNodes() string {
 	return strings.Join(ids, ", ")
 }
 
-func (r *remediation) setStatus(status contract.RunStatus) { r.status = status }
+// setStatus says where the run stands; its scheduler hears of every step.
+func (r *remediation) setStatus(status contract.RunStatus) {
+	if r.scheduling != nil && status != r.status {
+		if r.verdict != "" && run.CheckMove(r.status, status) != nil {
+			return // a hold that is still there does not pause a run that closes
+		}
+		r.scheduling.Path = append(r.scheduling.Path, status)
+	}
+	r.status = status
+}
 
 // attributes remembers what the server was last told, since every upsert is an event.
 type attributes struct {

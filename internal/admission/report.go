@@ -17,15 +17,18 @@ var ErrUnknownRun = errors.New("no open run has this name: `starter runs` lists 
 // nothing; one that tells an impossible move is an error that names both statuses,
 // and changes nothing either.
 func (m *Scheduler) Report(s contract.RunState, now time.Time) error {
-	r := m.find(s.Run)
-	if r == nil {
-		if m.state.Used.has(key(s.Run)) {
-			return nil // it has closed: a late word
-		}
-		return fmt.Errorf("report %s: %w", s.Run, ErrUnknownRun)
-	}
 	if len(s.Path) == 0 {
 		return fmt.Errorf("report %s: the message tells no status", s.Run)
+	}
+	r := m.find(s.Run)
+	switch {
+	case r != nil:
+	case m.state.Used.has(key(s.Run)):
+		return nil // it has closed: a late word
+	case s.Repository == "":
+		return fmt.Errorf("report %s: %w", s.Run, ErrUnknownRun)
+	default:
+		r = m.adopt(s, now)
 	}
 	// Continued as new; or reset to an earlier moment, or back after all: then what is, counts.
 	renewed := r.Gone || r.Execution != "" && s.Execution != r.Execution
@@ -50,6 +53,19 @@ func (m *Scheduler) Report(s contract.RunState, now time.Time) error {
 	}
 	m.settle(now)
 	return nil
+}
+
+// adopt takes in a run that an earlier scheduler of this deployment started.
+func (m *Scheduler) adopt(s contract.RunState, now time.Time) *record {
+	m.state.Arrivals++
+	r := &record{
+		Run: s.Run, Plan: s.Plan, Repository: s.Repository, Base: s.Base, Parallel: true, Arrival: m.state.Arrivals,
+		SubmittedAt: now, StartedAt: &now, Begun: true, Gone: true, Grant: s.Grant, Orders: s.Orders, Status: contract.RunRecovery,
+	}
+	m.state.Records = append(m.state.Records, r)
+	m.state.Used.add(key(s.Run))
+	m.event(now, "%s was started by an earlier scheduler", s.Run)
+	return r
 }
 
 // follow walks the statuses that a run went through.

@@ -18,7 +18,7 @@ func TestIllegalMoveIsAnErrorAndChangesNothing(t *testing.T) {
 	require.Equal(t, before, g.m.Status())
 	require.Equal(t, contract.RunImplementing, g.status("a"))
 	require.ErrorContains(t, g.m.Report(contract.RunState{Run: "a", Execution: "x1", Seq: 99}, g.now), "no status")
-	require.ErrorIs(t, g.m.Report(contract.RunState{Run: "nobody"}, g.now), ErrUnknownRun)
+	require.ErrorIs(t, g.m.Report(contract.RunState{Run: "nobody", Path: []contract.RunStatus{contract.RunPaused}}, g.now), ErrUnknownRun)
 }
 
 func TestReportsAreTakenOnceAndLateOnesIgnored(t *testing.T) {

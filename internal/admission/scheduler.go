@@ -224,6 +224,9 @@ func (m *Scheduler) event(now time.Time, format string, args ...any) {
 	m.state.Events = slices.Delete(m.state.Events, 0, max(0, len(m.state.Events)-eventsKept))
 }
 
+// Note adds a line to what happened last.
+func (m *Scheduler) Note(now time.Time, format string, args ...any) { m.event(now, format, args...) }
+
 // list names runs in a sentence, a bounded number of them.
 func list(runs []string) string {
 	const named = 10

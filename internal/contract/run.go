@@ -18,7 +18,9 @@ type RemediationInput struct {
 	Recomposed  bool      `json:"recomposed,omitempty"` // Pools changed since the start: PoolsFile says something else
 	RequestedBy string    `json:"requested_by,omitempty"`
 	RequestedAt time.Time `json:"requested_at,omitzero"`
-	Carried     *Carried  `json:"carried,omitempty"`
+	// Scheduler is the workflow id of the scheduler that started the run; empty: nobody admits it, it works at once.
+	Scheduler string   `json:"scheduler,omitempty"`
+	Carried   *Carried `json:"carried,omitempty"`
 }
 
 // Carried is what a run takes through continue-as-new: inline when small, else by reference.

@@ -211,6 +211,10 @@ type RunState struct {
 	Reason    string      `json:"reason,omitempty"`
 	Used      Amount      `json:"used,omitzero"`
 	Need      Amount      `json:"need,omitzero"` // what it would like to have leased beyond what it used
+	// Set when the scheduler may not know the run: it was started anew.
+	Plan       string `json:"plan,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Base       string `json:"base,omitempty"`
 }
 
 // SlotOrder is the message of a scheduler to a run: whether it has a slot,

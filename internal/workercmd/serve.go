@@ -193,6 +193,6 @@ func activitySet(host *activities.Host, connected client.Client, namespace strin
 		Gate:        &activities.Gate{Host: host},
 		Artifacts:   &activities.Artifacts{Host: host},
 		Publication: &activities.Publication{Host: host},
-		Service:     &activities.Service{Server: connected},
+		Service:     &activities.Service{Server: connected, Blobs: host.Artifacts},
 	}
 }
