@@ -234,7 +234,7 @@ func (m *Mirror) RunRefs(ctx context.Context, run string) (hub, mirror []string,
 
 func runRefs(run string) func(string) bool {
 	return func(name string) bool {
-		return name == TruthRef(run) || strings.HasPrefix(name, fencePrefix+run+"/") || strings.HasPrefix(name, salvagePrefix+run+"/")
+		return name == TruthRef(run) || name == MergedRef(run) || strings.HasPrefix(name, fencePrefix+run+"/") || strings.HasPrefix(name, salvagePrefix+run+"/")
 	}
 }
 
@@ -242,7 +242,7 @@ func (m *Mirror) hubRefsMatching(ctx context.Context, run string) (map[string]st
 	if m.hub.URL == "" {
 		return listRefs(m.hub.GitDir, runRefs(run))
 	}
-	return m.hubRefs(ctx, TruthRef(run), fencePrefix+run+"/*", salvagePrefix+run+"/*")
+	return m.hubRefs(ctx, TruthRef(run), MergedRef(run), fencePrefix+run+"/*", salvagePrefix+run+"/*")
 }
 
 // DropRun deletes the refs of a closed run, in the hub and in the mirror: fences always, the truth

@@ -32,7 +32,26 @@ func checkFindings(p *Plan, r *FaultReport) *idIndex {
 			f.Package = defaultPackage(*f)
 		}
 	}
+	checkFolded(p, ids, r)
 	return ids
+}
+
+// checkFolded makes sure that every id of a folded duplicate names nothing else.
+func checkFolded(p *Plan, ids *idIndex, r *FaultReport) {
+	seen := newIDIndex(0)
+	for i := range p.Findings {
+		for k, id := range p.Findings[i].Folded {
+			at := strictyaml.Index(strictyaml.Index("findings", i)+".folded", k)
+			if err := CheckID(id); err != nil {
+				r.Add(at, err.Error(), "")
+				continue
+			}
+			_, finding := ids.index[strings.ToLower(id)]
+			if finding || seen.add(id, i) >= 0 {
+				r.Add(at, fmt.Sprintf("id %q is used twice (case does not count)", id), "a folded duplicate has an id of its own")
+			}
+		}
+	}
 }
 
 func checkUniqueID(id string, i int, ids *idIndex, path, kind string, r *FaultReport) {

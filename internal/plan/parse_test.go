@@ -163,7 +163,7 @@ func TestFilesThatAreNoPlan(t *testing.T) {
 		minimalPlan + "goal: !!int x\n":      "plan.yaml:3:7: goal: tag !!int does not fit; leave the tag out",
 		"a: &a [*a]\nversion: 1":             "plan.yaml:1:8: a[0]: alias *a contains itself",
 		"version: 1\nfindings: {id: F}\n":    "plan.yaml:2:11: findings: it is a mapping, want a list",
-		"version: 1\nfindings:\n  - F-1\n":   `plan.yaml:3:5: findings[0]: it is the text "F-1", want a mapping; its keys are id, title, severity, lens, confidence, package, themes, files, summary, evidence`,
+		"version: 1\nfindings:\n  - F-1\n":   `plan.yaml:3:5: findings[0]: it is the text "F-1", want a mapping; its keys are id, title, severity, lens, confidence, package, themes, files, summary, evidence, folded`,
 		"version: 1\nfindings:\n  - ~\n":     "plan.yaml:3:5: findings[0]: the list has an empty entry; remove it",
 		minimalPlan + "id: 2026\n":           `plan.yaml:3:5: id: it is the number 2026, want text; put it in quotes: "2026"`,
 		minimalPlan + "allow_protected: no":  `plan.yaml:3:18: allow_protected: it is the text "no", want a boolean`,

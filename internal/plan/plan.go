@@ -85,6 +85,7 @@ type Finding struct {
 	Files      []Location `json:"files,omitempty"`
 	Summary    string     `json:"summary,omitempty"`
 	Evidence   []string   `json:"evidence,omitempty"`
+	Folded     []string   `json:"folded,omitempty"` // ids of duplicates that an importer folded into this one
 }
 
 // Location is a place in the repository; lines are one-based, 0 means the whole file.
@@ -252,9 +253,32 @@ const (
 	ClosePullRequest CloseAction = "pull-request"
 )
 
-// Close is the closing action of a green run.
+// Forge is a service that has pull requests (merge requests on GitLab).
+type Forge string
+
+// Forges.
+const (
+	ForgeGitHub Forge = "github"
+	ForgeGitLab Forge = "gitlab"
+)
+
+// Close is the closing action of a green run. Everything but the action has a
+// default that is found where the run is: the hub, its remotes, the host's name.
 type Close struct {
 	Action CloseAction `json:"action"`
+	// Into is the branch that is merged into, or that the pull request is for; empty: the branch that the base names.
+	Into string `json:"into,omitempty"`
+	// Remote is where the branch is pushed: a remote of the hub by name, a URL or a path; empty: a hub
+	// by URL itself, the remote origin of a hub by path.
+	Remote string `json:"remote,omitempty"`
+	Branch string `json:"branch,omitempty"` // name of the pushed branch; empty: mendflow/<run>
+	Forge  Forge  `json:"forge,omitempty"`  // empty: told by the remote's host
+	// Project is owner/name, on GitLab with all groups; empty: the path of the remote's URL.
+	Project  string `json:"project,omitempty"`
+	API      string `json:"api,omitempty"`       // base URL of the forge's API; empty: the one of the remote's host
+	TokenEnv string `json:"token_env,omitempty"` // variable of the worker that holds the token; empty: the forge's usual ones
+	Title    string `json:"title,omitempty"`     // of the pull request; empty: the plan's goal
+	Draft    bool   `json:"draft,omitempty"`
 }
 
 // NotifyOn is a state change that a notification tells.

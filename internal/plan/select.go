@@ -63,6 +63,9 @@ func Select(p *Plan, facts *Facts) Selection {
 		d := filter.judge(&p.Findings[i])
 		planned[d.Finding] = d.Disposition == DispositionPlanned
 		s.Findings = append(s.Findings, d)
+		for _, id := range p.Findings[i].Folded {
+			s.Findings = append(s.Findings, FindingDisposition{Finding: id, Disposition: DispositionFolded, Cause: d.Finding, Into: d.Finding})
+		}
 	}
 	kept := make(map[string]bool, len(p.Nodes))
 	for _, n := range p.Nodes {

@@ -54,6 +54,7 @@ func checkSettings(p *Plan, r *FaultReport) {
 	if p.Budget.Tokens < 0 {
 		r.Add("budget.tokens", "the budget is negative", "write 0 for no cap")
 	}
+	checkClose(p.Close, r)
 	for i := range p.Notify {
 		checkNotification(&p.Notify[i], strictyaml.Index("notify", i), r)
 	}
