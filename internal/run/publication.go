@@ -106,7 +106,7 @@ func (p *Publication) Hurry() { p.View.Until = nil }
 // within bounds: neither a slip of it nor its malice may hold a run for days.
 func delay(attempts, retryAfter int) time.Duration {
 	if retryAfter > 0 {
-		return min(max(time.Duration(retryAfter)*time.Second, minPublishDelay), maxPublishDelay)
+		return max(time.Duration(min(retryAfter, int(maxPublishDelay/time.Second)))*time.Second, minPublishDelay)
 	}
 	return publishDelay << max(attempts-1, 0)
 }
