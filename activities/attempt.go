@@ -41,6 +41,7 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	l := &launch{Attempt: a, in: in, heart: heart, end: contract.WorkerEnd{Host: a.Host.ID, StartedAt: a.Now().UTC()}}
 	err = l.run(ctx)
 	err = l.rec.survived(l.dir, err)
+	l.end.Alive = stillAlive(err)
 	if err != nil && ctx.Err() != nil { // a pause, a cancel or the host's own stop, before the worker ran
 		l.interrupted()
 		err = nil
@@ -48,6 +49,9 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	if err != nil && l.tree != nil { // the tree has to be salvaged and released: that takes a result that names this host
 		l.failed(err)
 		err = nil
+	}
+	if l.end.Alive != "" {
+		l.end.Kept = nil // nobody may work in a tree that somebody else may still write to
 	}
 	l.end.EndedAt = a.Now().UTC()
 	return l.end, translate(ctx, err)

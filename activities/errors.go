@@ -12,6 +12,7 @@ import (
 	"mendflow/internal/artifacts"
 	"mendflow/internal/contract"
 	"mendflow/internal/gitrepo"
+	"mendflow/internal/process"
 )
 
 // errInvalidPlan marks a plan or pools file that cannot be used.
@@ -29,18 +30,46 @@ func translate(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && stillAlive(err) == "" {
 		return temporal.NewCanceledError()
 	}
-	return temporal.NewApplicationErrorWithOptions(clip(foldSpace(err.Error()), errorSize), typeOf(err),
-		temporal.ApplicationErrorOptions{})
+	var options temporal.ApplicationErrorOptions
+	if why := stillAlive(err); why != "" {
+		where := contract.Unproven{Why: why}
+		var at *hostError
+		if errors.As(err, &at) {
+			where.Host = at.host
+		}
+		options.Details = []any{where}
+	}
+	return temporal.NewApplicationErrorWithOptions(clip(foldSpace(err.Error()), errorSize), typeOf(err), options)
 }
+
+// stillAlive says what a program left that could not be ended; empty: nothing.
+func stillAlive(err error) string {
+	var alive *process.AliveError
+	if !errors.As(err, &alive) {
+		return ""
+	}
+	return oneLine(alive.Error())
+}
+
+// hostError says on which host something failed, where the workflow does not know it.
+type hostError struct {
+	host string
+	err  error
+}
+
+func (e *hostError) Error() string { return e.err.Error() }
+func (e *hostError) Unwrap() error { return e.err }
 
 func typeOf(err error) string {
 	switch {
 	case errors.Is(err, errInvalidPlan):
 		return contract.ErrorInvalidPlan
-	case errors.Is(err, errBranchMoved):
+	case stillAlive(err) != "":
+		return contract.ErrorProcessAlive
+	case errors.Is(err, errBranchMoved), errors.Is(err, gitrepo.ErrTruthMissing):
 		return contract.ErrorBranchMoved
 	case errors.Is(err, gitrepo.ErrBaseUnknown):
 		return contract.ErrorBaseUnknown

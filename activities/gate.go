@@ -29,6 +29,9 @@ func (a *Gate) RunGate(ctx context.Context, in contract.GateInput) (contract.Gat
 	ctx, stop := untilHostStops(ctx)
 	defer stop()
 	end, err := a.run(ctx, in, heart)
+	if err != nil {
+		err = &hostError{a.Host.ID, err}
+	}
 	return end, translate(ctx, err)
 }
 

@@ -36,7 +36,7 @@ func (a *Landing) LandWork(ctx context.Context, in contract.LandInput) (contract
 	l := &lander{Landing: a, in: in, heart: heart}
 	err = l.run(ctx)
 	if err != nil && ctx.Err() != nil {
-		l.end = contract.LandEnd{Outcome: contract.OutcomeInterrupted, Reason: "stopped during " + heart.now().Step}
+		l.end = contract.LandEnd{Outcome: contract.OutcomeInterrupted, Reason: "stopped during " + heart.now().Step, Alive: stillAlive(err)}
 		err = nil
 	}
 	if err == nil && l.end.Commit != "" {

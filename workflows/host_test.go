@@ -31,6 +31,8 @@ type host struct {
 	// ensure starts a broker; closed are the workflows that do not run any more.
 	ensure func(account string)
 	closed []string
+	// undead is what interrupted workers say that they left; empty: nothing.
+	undead string
 
 	mu       sync.Mutex
 	blobs    map[string][]byte
@@ -38,6 +40,7 @@ type host struct {
 	attempts []contract.NodeInput
 	lands    []contract.LandInput
 	releases []contract.ReleaseInput
+	proofs   []contract.QuietInput
 	record   *contract.RunRecord
 }
 
@@ -74,7 +77,7 @@ func (h *host) register(registry worker.ActivityRegistry, service bool) {
 	for name, code := range map[string]any{
 		"OpenRun": h.OpenRun, "LoadUnits": h.LoadUnits, "RunWorker": h.RunWorker, "LandWork": h.LandWork,
 		"ReleaseWorktree": h.ReleaseWorktree, "RunGate": h.RunGate, "SaveState": h.SaveState, "LoadState": h.LoadState,
-		"WriteReport": h.WriteReport,
+		"WriteReport": h.WriteReport, "ProveQuiet": h.ProveQuiet, "RestoreTruth": h.RestoreTruth,
 	} {
 		registry.RegisterActivityWithOptions(code, activity.RegisterOptions{Name: name})
 	}
@@ -148,7 +151,7 @@ func (h *host) RunWorker(ctx context.Context, in contract.NodeInput) (contract.W
 	began := time.Now()
 	interrupted := contract.WorkerEnd{
 		Host: testHost, Outcome: contract.OutcomeInterrupted, Reason: "stopped during worker", StartedAt: began,
-		Kept: &contract.Kept{Attempt: in.Attempt, Host: testHost, Pool: in.Pool, Step: "worker"},
+		Kept: &contract.Kept{Attempt: in.Attempt, Host: testHost, Pool: in.Pool, Step: "worker"}, Alive: h.undead,
 	}
 	if err := h.begin(ctx, "RunWorker"); ctx.Err() != nil { // the answer to a cancel is a value
 		return interrupted, nil
@@ -260,6 +263,17 @@ func (h *host) WriteReport(ctx context.Context, in contract.ReportInput) (contra
 	}
 	h.record = &record
 	return contract.ReportEnd{Markdown: contract.Artifact{URI: "report.md"}, JSON: contract.Artifact{URI: "report.json"}, Head: "head"}, nil
+}
+
+func (h *host) ProveQuiet(ctx context.Context, in contract.QuietInput) error {
+	h.mu.Lock()
+	h.proofs = append(h.proofs, in)
+	h.mu.Unlock()
+	return h.begin(ctx, "ProveQuiet")
+}
+
+func (h *host) RestoreTruth(ctx context.Context, in contract.RestoreInput) (contract.RestoreEnd, error) {
+	return contract.RestoreEnd{Truth: in.Known[0], Kept: "refs/kept"}, h.begin(ctx, "RestoreTruth")
 }
 
 func (h *host) EnsureBrokers(ctx context.Context, accounts []string) error {

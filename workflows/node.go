@@ -31,12 +31,18 @@ func Node(ctx workflow.Context, in contract.NodeInput) (contract.AttemptResult, 
 type node struct {
 	in     contract.NodeInput
 	step   string
+	silent bool // the host stopped answering while an activity was at work there
 	result contract.AttemptResult
 }
 
 func (n *node) run(ctx workflow.Context) {
 	end, ok := n.work(ctx)
 	if !ok {
+		return
+	}
+	if end.Alive != "" { // the tree is whoever's may still write there: it is salvaged and put aside
+		n.unproven(end.Host, end.Alive)
+		n.release(ctx, false, false)
 		return
 	}
 	if end.Landed != "" { // git decides: an earlier attempt of this opening landed and its record was lost
@@ -87,6 +93,8 @@ func (n *node) work(ctx workflow.Context) (contract.WorkerEnd, bool) {
 		}
 		if n.result.Host != "" {
 			n.release(ctx, keeps(n.result.Outcome), false)
+		} else if n.silent {
+			n.unproven("", n.result.Reason)
 		}
 		return end, false
 	}
@@ -107,6 +115,10 @@ func (n *node) land(ctx workflow.Context, end contract.WorkerEnd) {
 	actx := withGitOptions(ctx, end.Host, n.in.Limits.Land, fmt.Sprintf("land %s a%d", n.in.Node, n.in.Attempt))
 	if err := workflow.ExecuteActivity(actx, landing.LandWork, in).Get(ctx, &landed); err != nil {
 		n.lost(err, "landing")
+		if n.result.Unproven != nil {
+			n.release(ctx, false, false)
+			return
+		}
 		n.release(ctx, n.result.Outcome == contract.OutcomeInterrupted, false)
 		return
 	}
@@ -128,7 +140,18 @@ func (n *node) land(ctx workflow.Context, end contract.WorkerEnd) {
 		}
 		return
 	}
+	if landed.Alive != "" {
+		n.unproven(end.Host, landed.Alive)
+		n.release(ctx, false, landed.Commit != "")
+		return
+	}
 	n.release(ctx, landed.Outcome == contract.OutcomeInterrupted, landed.Commit != "")
+}
+
+// unproven says that something of the attempt may still be alive on a host.
+func (n *node) unproven(host, why string) {
+	n.result.Unproven = &contract.Unproven{Host: host, Node: n.in.Node, Attempt: n.in.Attempt, Why: why}
+	n.result.Kept = nil
 }
 
 // release ends the attempt's tree. It runs in a disconnected context: a cancel
@@ -141,6 +164,7 @@ func (n *node) release(ctx workflow.Context, keep, landed bool) {
 	if host == "" {
 		return
 	}
+	stopped := ctx.Err() != nil
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	step := n.step
@@ -150,7 +174,7 @@ func (n *node) release(ctx workflow.Context, keep, landed bool) {
 	var end contract.ReleaseEnd
 	if err := workflow.ExecuteActivity(actx, landing.ReleaseWorktree, in).Get(ctx, &end); err != nil {
 		workflow.GetLogger(ctx).Warn("release worktree", "error", err)
-		n.result.Kept = nil
+		n.notReleased(host, stopped && keep, err)
 		n.addReason("the worktree could not be released: " + oneLine(err.Error()))
 		return
 	}
@@ -161,6 +185,20 @@ func (n *node) release(ctx workflow.Context, keep, landed bool) {
 	}
 	if end.Left != "" {
 		n.addReason(end.Left)
+	}
+}
+
+// notReleased follows when the tree's host does not answer. After a pause or a
+// cancel there is time: the tree is continued if the host is back by then.
+func (n *node) notReleased(host string, mayReturn bool, err error) {
+	kept := n.result.Kept
+	if n.silent {
+		n.unproven(host, n.result.Reason)
+	}
+	n.result.Kept = nil
+	var timeout *temporal.TimeoutError
+	if mayReturn && errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
+		n.result.Kept = kept
 	}
 }
 
@@ -191,6 +229,9 @@ func (n *node) lost(err error, step string) {
 		}
 	case errors.As(err, &timeout):
 		n.timedOut(timeout, step)
+	case errors.As(err, &app) && app.Type() == contract.ErrorProcessAlive:
+		r.Reason = oneLine(app.Message())
+		n.unproven(r.Host, r.Reason)
 	case errors.As(err, &app) && app.Type() == contract.ErrorSuperseded:
 		r.Outcome, r.Cause, r.Reason = contract.OutcomeInterrupted, "", "superseded: "+oneLine(app.Message())
 	case errors.As(err, &app) && app.Type() == contract.ErrorBranchMoved:
@@ -205,6 +246,8 @@ func (n *node) lost(err error, step string) {
 
 func (n *node) timedOut(timeout *temporal.TimeoutError, step string) {
 	r := &n.result
+	// What waits for its host in vain has beaten only if it was at work there before.
+	n.silent = timeout.TimeoutType() != enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START || timeout.HasLastHeartbeatDetails()
 	switch timeout.TimeoutType() {
 	case enumspb.TIMEOUT_TYPE_HEARTBEAT:
 		r.Outcome, r.Cause = contract.OutcomeInterrupted, ""

@@ -26,6 +26,7 @@ func infrastructure(attempts int32) *temporal.RetryPolicy {
 		NonRetryableErrorTypes: []string{
 			contract.ErrorInvalidPlan, contract.ErrorBaseUnknown, contract.ErrorBranchMoved,
 			contract.ErrorArtifactMissing, contract.ErrorWorktreeMissing, contract.ErrorSuperseded,
+			contract.ErrorProcessAlive, // a second try would meet what the first could not end
 		},
 	}
 }
@@ -98,6 +99,23 @@ func withGitOptions(ctx workflow.Context, host string, minutes int, summary stri
 		RetryPolicy:            infrastructure(5),
 		DisableEagerExecution:  true,
 		Summary:                summary,
+	})
+}
+
+// withQuietOptions asks a host that was lost to end what is left there. It waits
+// for the host as long as the run waits: however long that takes, nothing else
+// can answer. What cannot be ended now is tried again and again.
+func withQuietOptions(ctx workflow.Context, host string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.HostQueue(host),
+		ScheduleToStartTimeout: 365 * 24 * time.Hour,
+		StartToCloseTimeout:    5 * time.Minute,
+		HeartbeatTimeout:       heartbeatTimeout,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute, MaximumAttempts: 100_000,
+		},
+		DisableEagerExecution: true,
+		Summary:               "prove that nothing is alive on " + host,
 	})
 }
 

@@ -64,6 +64,7 @@ type remediation struct {
 	budget   dispatch.Budget
 	probing  int // brokers being asked to try again
 	requests run.Requests[contract.OperatorAnswer]
+	loose    []*loose // of what nothing proves that it has ended
 
 	work     *job // the one activity of the main line
 	baseline *job // runs beside the nodes when the plan accepts a red base
@@ -147,12 +148,12 @@ func (r *remediation) turn(ctx workflow.Context) {
 	if r.work != nil && r.work.done {
 		finished := r.work
 		r.work = nil
-		finished.then(ctx, finished.err)
+		finished.then(ctx, r.endOf(ctx, finished))
 	}
 	if r.baseline != nil && r.baseline.done {
 		finished := r.baseline
 		r.baseline = nil
-		finished.then(ctx, finished.err)
+		finished.then(ctx, r.endOf(ctx, finished))
 	}
 	r.obeyHolds(ctx)
 	if r.work != nil {
@@ -164,7 +165,11 @@ func (r *remediation) turn(ctx workflow.Context) {
 		}
 		return
 	}
-	if r.awaitsSlot() {
+	if r.status == contract.RunPausing && r.quiet() && len(r.loose) > 0 {
+		r.standStill(ctx) // whatever was lifted meanwhile: it proves first that it stopped
+		return
+	}
+	if r.awaitsSlot(ctx) {
 		return
 	}
 	switch r.stage {
@@ -187,7 +192,7 @@ func (r *remediation) turn(ctx workflow.Context) {
 // open brings the repository and the run's units in.
 func (r *remediation) open(ctx workflow.Context) {
 	if r.held() {
-		r.setStatus(contract.RunPaused)
+		r.standStill(ctx)
 		return
 	}
 	if r.opened.Config.URI == "" {
@@ -273,6 +278,7 @@ func shortCommit(commit string) string { return commit[:min(len(commit), 12)] }
 type job struct {
 	interruptible bool
 	cancel        workflow.CancelFunc
+	stopped       bool // by a hold or a cancel
 	done          bool
 	err           error
 	then          func(ctx workflow.Context, err error)

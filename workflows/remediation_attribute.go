@@ -21,7 +21,7 @@ type attribution struct {
 // attribute takes the next step of the search: the suspects, a trial, or what the answer asks for.
 func (r *remediation) attribute(ctx workflow.Context) {
 	if r.held() {
-		r.setStatus(contract.RunPaused)
+		r.standStill(ctx)
 		return
 	}
 	r.setStatus(contract.RunGating)

@@ -40,6 +40,7 @@ type carriedState struct {
 	Scheduling *scheduling `json:"scheduling,omitempty"`
 
 	Requests run.Requests[contract.OperatorAnswer] `json:"requests,omitzero"`
+	Unproven []contract.Unproven                   `json:"unproven,omitempty"`
 }
 
 // mayContinue reports whether the run should continue as new: the server
@@ -70,7 +71,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
 		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Budget: r.budget, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
-		Requests: r.requests, Gates: r.gates,
+		Requests: r.requests, Gates: r.gates, Unproven: r.unproven(),
 		Scheduling: r.scheduling,
 	}
 	data, err := json.Marshal(state)
@@ -116,6 +117,9 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	}
 	r.gates = state.Gates
 	r.restoreScheduling(state.Scheduling)
+	for _, u := range state.Unproven {
+		r.loose = append(r.loose, &loose{Unproven: u})
+	}
 	messages := r.in.Carried.Messages
 	r.in.Carried, r.restored = nil, true
 	r.inbox.deliver(messages)

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -32,6 +33,7 @@ func (r *remediation) register(ctx workflow.Context) error {
 		{contract.CommandRecover, r.orderRecover},
 		{contract.CommandTriage, r.orderTriage},
 		{contract.CommandAnswer, r.orderAnswer},
+		{contract.CommandQuiesce, r.orderQuiesce},
 	} {
 		refuse := func(order contract.Operator) error { return r.refuse(command.name, order) }
 		obey := once(&r.requests, command.name, command.obey)
@@ -145,7 +147,7 @@ func (r *remediation) held() bool { return !r.holds.Empty() }
 
 // hold places a hold and tells it.
 func (r *remediation) hold(ctx workflow.Context, kind contract.HoldKind, reason, by string, until *time.Time) {
-	r.holds.Place(contract.Hold{Kind: kind, Reason: reason, By: by, Since: workflow.Now(ctx), Until: until})
+	r.holds.Place(contract.Hold{Kind: kind, Reason: reason, By: cmp.Or(by, "the run"), Since: workflow.Now(ctx), Until: until})
 	r.event(ctx, "held (%s): %s", kind, reason)
 	r.dirty = true
 }
@@ -167,7 +169,7 @@ func (r *remediation) orderPause(ctx workflow.Context, order contract.Operator) 
 	if reason == "" {
 		reason = "paused by an operator"
 	}
-	r.hold(ctx, contract.HoldOperator, reason, order.By, nil)
+	r.hold(ctx, contract.HoldOperator, reason, cmp.Or(order.By, "somebody without a name"), nil)
 	r.obeyHolds(ctx)
 	return r.answer(done)
 }
@@ -226,30 +228,6 @@ func (r *remediation) orderGateRetry(ctx workflow.Context, _ contract.Operator) 
 	return r.answer("the gate runs again")
 }
 
-// recovery holds the run because facts do not match what it left.
-func (r *remediation) recovery(ctx workflow.Context, reason, text string) {
-	if !r.holds.Has(contract.HoldRecovery) {
-		r.hold(ctx, contract.HoldRecovery, reason+": "+text, "", nil)
-		r.stopDrives(ctx, contract.StopFinish)
-	}
-}
-
-// orderRecover goes on after the operator has put things right, or gives the run up.
-func (r *remediation) orderRecover(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
-	switch {
-	case !r.holds.Has(contract.HoldRecovery):
-		return r.answer("nothing is to be recovered")
-	case order.How == "abandon":
-		if order.Reason == "" {
-			order.Reason = "abandoned by an operator"
-		}
-		return r.orderCancel(ctx, order)
-	}
-	r.holds.Lift(run.LiftedByRecover)
-	r.lifted(ctx, contract.HoldRecovery)
-	return r.answer("the run goes on; the truth is checked again before anything starts")
-}
-
 // orderCancel ends the run; giving the order twice changes nothing.
 func (r *remediation) orderCancel(ctx workflow.Context, order contract.Operator) contract.OperatorAnswer {
 	if r.cancel {
@@ -299,6 +277,7 @@ func (r *remediation) obeyHolds(ctx workflow.Context) {
 // stopJob interrupts a job that may be: it is started again when the run goes on.
 func (r *remediation) stopJob(j *job) {
 	if j != nil && !j.done && j.interruptible {
+		j.stopped = true
 		j.cancel()
 	}
 }

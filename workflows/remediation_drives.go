@@ -269,6 +269,7 @@ func (d *drive) remove(node string, opening int) {
 func (r *remediation) account(ctx workflow.Context, d *drive, attempts []contract.AttemptResult) {
 	for _, a := range attempts {
 		r.charge(d, a)
+		r.unprove(ctx, a.Unproven)
 		if a.Recovery != "" {
 			r.recovery(ctx, a.Recovery, a.Reason)
 		}

@@ -110,7 +110,7 @@ func (r *remediation) takeSlotOrder(ctx workflow.Context, payload *commonpb.Payl
 // awaitsSlot reports whether a scheduled run has nothing to do until its
 // scheduler says so. A run that is held gives its slot back once nothing of it is
 // alive, and asks for one when its last hold was lifted.
-func (r *remediation) awaitsSlot() bool {
+func (r *remediation) awaitsSlot(ctx workflow.Context) bool {
 	s := r.scheduling
 	if s == nil || r.verdict != "" {
 		return false
@@ -123,7 +123,7 @@ func (r *remediation) awaitsSlot() bool {
 	}
 	switch {
 	case r.held() && r.quiet():
-		r.setStatus(contract.RunPaused)
+		r.standStill(ctx)
 		s.Slot = false
 		return true
 	case r.held(), s.Slot: // what is not quiet ends as the hold wants it

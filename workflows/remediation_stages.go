@@ -24,7 +24,7 @@ const (
 // red one holds the run; it is measured again when the hold is lifted.
 func (r *remediation) checkBaseline(ctx workflow.Context) {
 	if r.held() {
-		r.setStatus(contract.RunPaused)
+		r.standStill(ctx)
 		return
 	}
 	if r.opened.Gate == 0 || r.base != nil || r.opened.Baseline == string(plan.BaselineAccept) {
@@ -79,11 +79,7 @@ func (r *remediation) implement(ctx workflow.Context) {
 		r.event(ctx, "%s blocked: %s", b.Node, b.Reason)
 	}
 	if r.held() {
-		if r.quiet() {
-			r.setStatus(contract.RunPaused)
-		} else if r.stopMode() != nil {
-			r.setStatus(contract.RunPausing)
-		}
+		r.standStill(ctx)
 		return
 	}
 	r.setStatus(contract.RunImplementing)
@@ -165,7 +161,7 @@ func (r *remediation) runGate(ctx workflow.Context) {
 		return
 	}
 	if r.held() {
-		r.setStatus(contract.RunPaused)
+		r.standStill(ctx)
 		return
 	}
 	r.gateThen(ctx, gateFinal, r.judged)

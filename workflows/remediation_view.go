@@ -20,7 +20,7 @@ func (r *remediation) view() contract.RunView {
 		Status: r.status, Reason: r.reason, Holds: r.holdRows(),
 		Repository: r.in.Repository, Branch: contract.RunBranch(r.in.Run),
 		BaseCommit: r.opened.BaseCommit, HeadCommit: r.opened.Truth, // moved on with every landing
-		Pools: slices.Clone(r.pools.states), Usage: r.usage, Budget: r.budgetView(), Friction: r.friction.Entries(),
+		Pools: slices.Clone(r.pools.states), Usage: r.usage, Budget: r.budgetView(), Friction: r.friction.Entries(), Unproven: r.unproven(),
 		Events: slices.Clone(r.events), StartedAt: r.start,
 		Nodes: map[string]int{"total": 0}, Items: map[string]int{},
 	}
@@ -66,7 +66,11 @@ func (r *remediation) details() string {
 		fmt.Fprintf(&b, "%s\n\n", v.Reason)
 	}
 	for _, h := range v.Holds {
-		fmt.Fprintf(&b, "**Held (%s)** since %s: %s", h.Kind, h.Since.UTC().Format(time.RFC3339), h.Reason)
+		fmt.Fprintf(&b, "**Held (%s)** since %s", h.Kind, h.Since.UTC().Format(time.RFC3339))
+		if h.By != "" {
+			fmt.Fprintf(&b, " by %s", h.By)
+		}
+		fmt.Fprintf(&b, ": %s", h.Reason)
 		if h.Until != nil {
 			fmt.Fprintf(&b, ", until %s", h.Until.UTC().Format(time.RFC3339))
 		}
@@ -74,6 +78,9 @@ func (r *remediation) details() string {
 			fmt.Fprintf(&b, ". Lift it with `%s`", h.Lift)
 		}
 		b.WriteString("\n\n")
+	}
+	for _, u := range v.Unproven {
+		fmt.Fprintf(&b, "**Pausing**: %s. Give it up with `starter quiesce %s --force`\n\n", unprovenText(u), v.Run)
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| repository | `%s` |\n| branch | `%s` |\n| base | `%s` |\n", v.Repository, v.Branch, shortCommit(v.BaseCommit))
 	gate := "not run yet"

@@ -65,6 +65,11 @@ func scenarios() []scenario {
 	diamond := func() *host {
 		return newHost(unit("a", 0), unit("b", 1, "a"), unit("c", 1, "a"), unit("d", 2, "b", "c"))
 	}
+	undead := func() *host {
+		h := diamond()
+		h.undead = "end program: still alive: 7 (agent)"
+		return h
+	}
 	return []scenario{
 		{name: "green", host: diamond},
 		{name: "retry", host: func() *host {
@@ -163,6 +168,39 @@ func scenarios() []scenario {
 			awaitClosed(t, "RunWorker", entered)
 			require.NoError(t, l.client.TerminateWorkflow(t.Context(), contract.BrokerID(l.accounts()[0]), "", "test"))
 			release()
+			l.wait()
+		}},
+		{name: "undead-pause", host: undead, run: func(t *testing.T, l *lab) {
+			worker, release := l.host.hold("RunWorker")
+			proof, prove := l.host.hold("ProveQuiet")
+			defer prove()
+			defer release()
+			l.begin()
+			awaitClosed(t, "RunWorker", worker)
+			l.ordered(contract.CommandPause, contract.Operator{RequestID: "r-1"})
+			awaitClosed(t, "ProveQuiet", proof)
+			l.ordered(contract.CommandPause, contract.Operator{RequestID: "r-1"})
+			l.host.undead = ""
+			release()
+			prove()
+			l.untilStatus(contract.RunPaused)
+			l.ordered(contract.CommandResume, contract.Operator{})
+			l.wait()
+		}},
+		{name: "quiesce-force", host: undead, run: func(t *testing.T, l *lab) {
+			worker, release := l.host.hold("RunWorker")
+			proof, prove := l.host.hold("ProveQuiet")
+			defer prove()
+			defer release()
+			l.begin()
+			awaitClosed(t, "RunWorker", worker)
+			l.ordered(contract.CommandPause, contract.Operator{})
+			awaitClosed(t, "ProveQuiet", proof)
+			l.host.undead = ""
+			release()
+			l.ordered(contract.CommandQuiesce, contract.Operator{Force: true})
+			l.ordered(contract.CommandResume, contract.Operator{})
+			l.ordered(contract.CommandRecover, contract.Operator{How: contract.RecoverClean})
 			l.wait()
 		}},
 		{name: "pools-and-budget", host: diamond, run: func(t *testing.T, l *lab) {

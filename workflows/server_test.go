@@ -135,6 +135,10 @@ func (f *farm) register(w worker.Worker) {
 		"LoadState": func(ctx context.Context, part contract.Artifact) ([]byte, error) {
 			return f.byURI(part.URI).LoadState(ctx, part)
 		},
+		"ProveQuiet": func(ctx context.Context, in contract.QuietInput) error { return f.of(in.Run).ProveQuiet(ctx, in) },
+		"RestoreTruth": func(ctx context.Context, in contract.RestoreInput) (contract.RestoreEnd, error) {
+			return f.of(in.Run).RestoreTruth(ctx, in)
+		},
 		"WriteReport": func(ctx context.Context, in contract.ReportInput) (contract.ReportEnd, error) {
 			return f.of(in.Run).WriteReport(ctx, in)
 		},

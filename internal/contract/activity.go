@@ -77,6 +77,7 @@ type WorkerEnd struct {
 	Usage     Usage      `json:"usage,omitzero"`
 	Log       *Artifact  `json:"log,omitempty"`
 	Tail      string     `json:"tail,omitempty"`
+	Alive     string     `json:"alive,omitempty"` // what of it could not be ended; empty: nothing
 	StartedAt time.Time  `json:"started_at,omitzero"`
 	EndedAt   time.Time  `json:"ended_at,omitzero"`
 	Friction  []Friction `json:"friction,omitempty"`
@@ -104,6 +105,7 @@ type LandEnd struct {
 	Salvage    string       `json:"salvage,omitempty"`
 	Verify     *Artifact    `json:"verify,omitempty"`
 	Tail       string       `json:"tail,omitempty"`
+	Alive      string       `json:"alive,omitempty"` // what of it could not be ended; empty: nothing
 	Friction   []Friction   `json:"friction,omitempty"`
 	// Released: the tree was given up with the landing; no ReleaseWorktree follows.
 	Released bool   `json:"released,omitempty"`

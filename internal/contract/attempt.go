@@ -141,7 +141,6 @@ type AttemptResult struct {
 	Friction   []Friction   `json:"friction,omitempty"`
 	// Recovery says that the run must be recovered before anything goes on (control.md): branch_moved.
 	Recovery string `json:"recovery,omitempty"`
+	// Unproven is what of the attempt may still be alive; nil: nothing.
+	Unproven *Unproven `json:"unproven,omitempty"`
 }
-
-// RecoveryBranchMoved is the recovery reason for a truth that somebody else wrote to.
-const RecoveryBranchMoved = "branch_moved"

@@ -16,6 +16,7 @@ const (
 	ErrorServiceUnready        = "ServiceUnready"
 	ErrorAnswerRefused         = "AnswerRefused" // an operator's answer does not apply
 	ErrorInternal              = "Internal"
+	ErrorProcessAlive          = "ProcessAlive"  // something could not be ended; the details are an Unproven
 	ErrorRequestReused         = "RequestReused" // a request id came back with another payload
 	ErrorRunClosing            = "RunClosing"    // an order came too late
 )

@@ -73,6 +73,7 @@ const (
 	CommandBudget    = "budget"
 	CommandGateRetry = "gate-retry"
 	CommandRecover   = "recover"
+	CommandQuiesce   = "quiesce"
 	CommandTriage    = "triage"
 	CommandAnswer    = "answer"
 	CommandReopen    = "reopen" // broker

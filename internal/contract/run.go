@@ -101,7 +101,8 @@ type RunView struct {
 	Pools      []PoolState    `json:"pools"`
 	Gate       GateView       `json:"gate"`
 	Usage      UsageView      `json:"usage"`
-	Budget     *BudgetView    `json:"budget,omitempty"` // nil until the run is open
+	Budget     *BudgetView    `json:"budget,omitempty"`   // nil until the run is open
+	Unproven   []Unproven     `json:"unproven,omitempty"` // what keeps the run pausing: nothing proves that it has ended
 	Friction   []Friction     `json:"friction,omitempty"`
 	Events     []Event        `json:"events,omitempty"` // the last few, oldest first
 	StartedAt  time.Time      `json:"started_at"`
@@ -167,12 +168,13 @@ type Operator struct {
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Finish    bool   `json:"finish,omitempty"` // pause: let running attempts end
+	Force     bool   `json:"force,omitempty"`  // quiesce: give up what does not end
 	Now       bool   `json:"now,omitempty"`    // resume: end a quota wait; reopen: try the pauses only
 	Budget    int64  `json:"budget,omitempty"` // resume: new token cap
 	Tokens    *int64 `json:"tokens,omitempty"` // budget: new cap, 0: none; reconcile: what was used
 	USDMicros *int64 `json:"usd_micros,omitempty"`
 	Attempt   string `json:"attempt,omitempty"` // reconcile: NODE/K; empty: all that is uncertain
-	How       string `json:"how,omitempty"`     // recover: continue | abandon
+	How       string `json:"how,omitempty"`     // recover: continue | clean | abandon
 	Pool      string `json:"pool,omitempty"`    // reopen
 	Model     string `json:"model,omitempty"`
 	Pools     []Pool `json:"pools,omitempty"` // pools: the new composition

@@ -47,10 +47,19 @@ func Redefined(old, next []contract.Pool) []string {
 // next attempt, which starts fresh then and releases the tree. It returns these
 // nodes in plan order. Nodes that run are their drives' to deal with.
 func (f *Frontier) Disown(pools []string) []string {
+	return f.disown(func(kept contract.Kept) bool { return slices.Contains(pools, kept.Pool) })
+}
+
+// DropKept does so with the kept trees of every pool.
+func (f *Frontier) DropKept() []string {
+	return f.disown(func(kept contract.Kept) bool { return kept.Pool != "" })
+}
+
+func (f *Frontier) disown(which func(contract.Kept) bool) []string {
 	var nodes []string
 	for n := range f.s.Nodes {
 		st := &f.s.Nodes[n]
-		if st.Kept == nil || st.State == contract.NodeRunning || !slices.Contains(pools, st.Kept.Pool) {
+		if st.Kept == nil || st.State == contract.NodeRunning || !which(*st.Kept) {
 			continue
 		}
 		kept := *st.Kept

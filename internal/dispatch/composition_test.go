@@ -45,3 +45,21 @@ func TestDisownedTreeIsReleasedNotContinued(t *testing.T) {
 	require.Equal(t, "pool-a", again[0].Admission.Kept.Pool)
 	require.Equal(t, &contract.Kept{Attempt: 1, Host: "h"}, again[1].Admission.Kept, "the tree is still there to be released")
 }
+
+func TestDroppedTreesAreReleasedNotContinued(t *testing.T) {
+	t.Parallel()
+	f := NewFrontier([]plan.Unit{{ID: "a", Findings: []string{"fa"}, Write: []string{"a"}}, {ID: "b", Findings: []string{"fb"}, Write: []string{"b"}}}, FrontierOptions{})
+	for _, a := range f.Admissions(t0, 2) {
+		kept := &contract.Kept{Attempt: 1, Host: "h", Pool: "p"}
+		if a.Admission.Node == "b" {
+			kept = nil
+		}
+		f.Strand(contract.Stranding{Node: a.Admission.Node, Opening: 1, NextAttempt: 2, Cause: contract.StrandHeld, Kept: kept}, t0)
+	}
+	require.Equal(t, []string{"a"}, f.DropKept())
+	require.Empty(t, f.DropKept(), "once")
+	f.Rearm(contract.StrandHeld)
+	again := f.Admissions(t0, 2)
+	require.Equal(t, &contract.Kept{Attempt: 1, Host: "h"}, again[0].Admission.Kept, "the tree is still there to be released")
+	require.Nil(t, again[1].Admission.Kept)
+}

@@ -163,13 +163,13 @@ func LiftCommand(hold contract.Hold, run string) string {
 	case contract.HoldBudget:
 		return "starter resume " + run + " --budget N"
 	case contract.HoldService:
-		return "worker" // lifts by itself once a host polls
+		return "worker --pools FILE" // on any host; lifts by itself once one polls
 	case contract.HoldQuestion:
 		return "starter triage " + run
 	case contract.HoldGate:
 		return "starter gate retry " + run
 	case contract.HoldRecovery:
-		return "starter recover " + run + " continue|abandon"
+		return "starter recover " + run + " continue|clean|abandon"
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -97,17 +98,16 @@ func sendOrder(ctx context.Context, c client.Client, workflowID, command string,
 
 // whyMissing tells a run that has closed from one that never was.
 func whyMissing(ctx context.Context, c client.Client, workflowID string) error {
-	described, err := c.DescribeWorkflowExecution(ctx, workflowID, "")
-	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	described, err := c.DescribeWorkflow(ctx, workflowID, "")
+	if err != nil || described.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return errors.New("the server knows no such run: `starter runs` lists them")
 	}
-	info := described.GetWorkflowExecutionInfo()
-	how := outcomeOf(info.GetStatus())
+	how := outcomeOf(described.Status)
 	if how == "closed" {
 		if v, err := ask[contract.RunView](ctx, c, workflowID, contract.QueryStatus); err == nil {
 			how = "closed as " + string(v.Status)
 		}
 	}
 	return fmt.Errorf("the run has ended (%s at %s): nothing can be changed any more",
-		how, info.GetCloseTime().AsTime().Local().Format("2006-01-02 15:04:05"))
+		how, described.WorkflowCloseTime.Local().Format(time.DateTime))
 }

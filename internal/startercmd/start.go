@@ -307,7 +307,7 @@ func (a *app) waitNoHold(ctx context.Context, c client.Client, run string, told 
 			return exit(ExitInterrupted)
 		case err != nil && !errors.Is(err, errNoWorker):
 			return err
-		case err == nil && v.Status == contract.RunPaused:
+		case err == nil && stands(v.Status):
 			for _, h := range v.Holds {
 				fmt.Fprintf(a.Err, "held by %s\n", holdLine(h))
 			}

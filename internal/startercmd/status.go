@@ -55,6 +55,9 @@ func writeStatus(w io.Writer, v contract.RunView) {
 	for _, h := range v.Holds {
 		fmt.Fprintf(w, "hold     %s\n", holdLine(h))
 	}
+	if len(v.Unproven) > 0 {
+		fmt.Fprintf(w, "pausing  %s\n", unprovenLine(v.Run, v.Unproven))
+	}
 	for _, p := range v.Pools {
 		if p.State != "live" && p.State != "ramping" {
 			fmt.Fprintf(w, "pool     %s\n", poolLine(p))
@@ -103,7 +106,11 @@ func spent(b *contract.BudgetView) contract.Amount {
 }
 
 func holdLine(h contract.Hold) string {
-	line := fmt.Sprintf("%s since %s: %s", h.Kind, h.Since.Local().Format(time.DateTime), h.Reason)
+	line := fmt.Sprintf("%s since %s", h.Kind, h.Since.Local().Format(time.DateTime))
+	if h.By != "" {
+		line += " by " + h.By
+	}
+	line += ": " + h.Reason
 	if h.Until != nil {
 		line += ", until " + h.Until.Local().Format(time.DateTime)
 	}

@@ -61,7 +61,7 @@ func (a *app) watch(ctx context.Context, c client.Client, run string, noHold boo
 				screen.end()
 				return a.closed(ctx, v)
 			}
-			if noHold && v.Status == contract.RunPaused {
+			if noHold && stands(v.Status) {
 				screen.end()
 				return exit(ExitHeld)
 			}
@@ -141,12 +141,15 @@ func (s *lineScreen) show(_ context.Context, _ client.Client, v contract.RunView
 	}
 	var holds []string
 	for _, h := range v.Holds {
-		holds = append(holds, holdLine(h))
+		holds = append(holds, "held by "+holdLine(h))
+	}
+	if len(v.Unproven) > 0 {
+		holds = append(holds, unprovenLine(v.Run, v.Unproven))
 	}
 	if text := strings.Join(holds, "\n"); text != s.holds {
 		s.holds = text
 		for _, h := range holds {
-			fmt.Fprintf(s.out, "%s held by %s\n", time.Now().Format(time.TimeOnly), h)
+			fmt.Fprintf(s.out, "%s %s\n", time.Now().Format(time.TimeOnly), h)
 		}
 	}
 	return nil
@@ -219,6 +222,9 @@ func frame(v contract.RunView, running []contract.RunningNode, now time.Time) []
 	}
 	for _, h := range v.Holds {
 		lines = append(lines, "  held by "+holdLine(h))
+	}
+	if len(v.Unproven) > 0 {
+		lines = append(lines, "  "+unprovenLine(v.Run, v.Unproven))
 	}
 	if v.Gate.Kind != "" {
 		lines = append(lines, fmt.Sprintf("  gate %s %s %s", v.Gate.Kind, v.Gate.Verdict, v.Gate.Detail))
