@@ -123,6 +123,9 @@ func (l *launch) run(ctx context.Context) error {
 		}
 		return err
 	}
+	if l.in.Claim != nil {
+		return l.offer(ctx)
+	}
 	if l.delivered() { // an interrupted attempt whose result is there goes on with landing
 		l.end.Outcome, l.end.Delivered, l.end.ExitCode = contract.OutcomeSuccess, true, l.rec.Exit
 		return nil

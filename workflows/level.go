@@ -21,6 +21,7 @@ func Level(root workflow.Context, in contract.LevelInput) error {
 	ctx, cancel := workflow.NewDisconnectedContext(root)
 	defer cancel()
 	l := &level{in: in, drive: dispatch.NewDrive(in), attempts: map[string]workflow.CancelFunc{}}
+	l.attend(ctx, in.Pools)
 	l.run = &outbox[contract.DriveReport]{
 		target: contract.RemediationID(in.Run), signal: contract.SignalReport, merge: mergeReports,
 		lost: func(ctx workflow.Context, _ contract.DriveReport, err error) {
@@ -124,11 +125,13 @@ func (l *level) obey(ctx workflow.Context, payload *commonpb.Payload) {
 	}
 	l.orders = order.Seq
 	if order.Pools != nil {
+		l.attend(ctx, order.Pools)
 		l.drive.SetPools(order.Pools)
 		l.in.Recomposed = true
 	}
 	l.lease(order.Lease)
 	l.drive.Admit(order.Nodes)
+	l.claims(ctx, order.Claims)
 	if order.Seal {
 		l.drive.Seal()
 	}
@@ -246,6 +249,7 @@ func mergeReports(older, newer contract.DriveReport) (contract.DriveReport, bool
 	merged.Stranded = append(slices.Clone(older.Stranded), newer.Stranded...)
 	merged.Friction = append(slices.Clone(older.Friction), newer.Friction...)
 	merged.Pools = append(slices.Clone(older.Pools), newer.Pools...)
+	merged.Claims = append(slices.Clone(older.Claims), newer.Claims...)
 	return merged, fits(merged)
 }
 

@@ -23,6 +23,11 @@ func Node(ctx workflow.Context, in contract.NodeInput) (contract.AttemptResult, 
 	if err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (string, error) { return n.step, nil }); err != nil {
 		return n.result, fmt.Errorf("register query: %w", err)
 	}
+	if in.Claim != nil {
+		if err := n.openDesk(ctx); err != nil {
+			return n.result, err
+		}
+	}
 	n.run(ctx)
 	n.result.EndedAt = workflow.Now(ctx)
 	return n.result, nil
@@ -33,6 +38,7 @@ type node struct {
 	step   string
 	silent bool // the host stopped answering while an activity was at work there
 	result contract.AttemptResult
+	desk   *desk // of an attended attempt
 }
 
 func (n *node) run(ctx workflow.Context) {
@@ -48,6 +54,11 @@ func (n *node) run(ctx workflow.Context) {
 	if end.Landed != "" { // git decides: an earlier attempt of this opening landed and its record was lost
 		n.found(end)
 		return
+	}
+	if n.desk != nil && end.Outcome == contract.OutcomeSuccess {
+		if end, ok = n.attend(ctx, end); !ok {
+			return
+		}
 	}
 	if end.Outcome != contract.OutcomeSuccess {
 		n.release(ctx, keeps(end.Outcome), false)

@@ -71,6 +71,9 @@ func withStartOptions(ctx workflow.Context, summary string) workflow.Context {
 // whose first is dying. A continued tree is reachable on its host alone.
 func withWorkerOptions(ctx workflow.Context, in contract.NodeInput) workflow.Context {
 	queue, toStart := contract.PoolQueue(in.Pool), 10*time.Minute
+	if in.Claim != nil && in.Claim.Host != "" {
+		queue, toStart = contract.HostQueue(in.Claim.Host), time.Minute
+	}
 	if in.Kept != nil {
 		queue, toStart = contract.HostQueue(in.Kept.Host), time.Minute
 	}

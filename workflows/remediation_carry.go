@@ -34,6 +34,7 @@ type carriedState struct {
 	Cancel   bool                   `json:"cancel,omitempty"`
 	Events   []contract.Event       `json:"events,omitempty"`
 	Started  contract.Event         `json:"started"`
+	Claims   claimBook              `json:"claims,omitzero"`
 
 	Gates gateBook `json:"gates,omitzero"`
 
@@ -51,7 +52,7 @@ func (r *remediation) mayContinue(ctx workflow.Context) bool {
 
 // sent reports whether nothing is on its way: every message was acknowledged, every handler is done.
 func (r *remediation) sent(ctx workflow.Context) bool {
-	if r.probing > 0 {
+	if r.probing > 0 || !r.claims.idle() {
 		return false
 	}
 	for _, d := range r.drives {
@@ -74,6 +75,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Requests: r.requests, Gates: r.gates, Unproven: r.unproven(),
 		Scheduling: r.scheduling,
 	}
+	state.Claims = r.claims
 	data, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("write carried state: %w", err)
@@ -115,6 +117,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	for _, d := range r.drives {
 		r.connect(d)
 	}
+	r.claims = state.Claims
 	r.gates = state.Gates
 	r.restoreScheduling(state.Scheduling)
 	for _, u := range state.Unproven {

@@ -33,6 +33,9 @@ func (r *remediation) register(ctx workflow.Context) error {
 		{contract.CommandRecover, r.orderRecover},
 		{contract.CommandTriage, r.orderTriage},
 		{contract.CommandAnswer, r.orderAnswer},
+		{contract.CommandNodeClaim, r.orderClaim},
+		{contract.CommandNodeAccept, r.orderAccept},
+		{contract.CommandNodeRelease, r.orderRelease},
 		{contract.CommandQuiesce, r.orderQuiesce},
 	} {
 		refuse := func(order contract.Operator) error { return r.refuse(command.name, order) }
@@ -96,6 +99,7 @@ func (r *remediation) registerQueries(ctx workflow.Context) error {
 			}
 			return r.front.Nodes(q.Offset, q.Limit), nil
 		}},
+		{contract.QueryClaims, func() ([]contract.ClaimRow, error) { return r.claims.rows(), nil }},
 		{contract.QueryItems, func(q contract.ItemsQuery) ([]contract.ItemRow, error) {
 			if r.front == nil {
 				return []contract.ItemRow{}, nil

@@ -142,6 +142,7 @@ func mergeOrders(older, newer contract.DriveOrder) (contract.DriveOrder, bool) {
 	if newer.Lease != nil {
 		older.Lease = newer.Lease
 	}
+	older.Claims = append(slices.Clone(older.Claims), newer.Claims...)
 	return older, fits(older)
 }
 
@@ -166,6 +167,7 @@ func (r *remediation) driveLost(ctx workflow.Context, d *drive, why string) {
 	}
 	r.dropDrive(d)
 	r.front.Rearm(contract.StrandHeld)
+	r.dropClaims(ctx, d)
 	r.dirty = true
 }
 
@@ -205,6 +207,7 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 		r.friction.Add(f)
 	}
 	r.pools.update(report.Pools)
+	r.takeClaims(ctx, d, report.Claims)
 	switch {
 	case !report.Drained:
 		r.topUp(ctx, d)

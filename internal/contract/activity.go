@@ -81,6 +81,7 @@ type WorkerEnd struct {
 	StartedAt time.Time  `json:"started_at,omitzero"`
 	EndedAt   time.Time  `json:"ended_at,omitzero"`
 	Friction  []Friction `json:"friction,omitempty"`
+	Desk      *Desk      `json:"desk,omitempty"` // of an attended attempt: where it is worked on
 }
 
 // LandInput is the input of LandWork; the worker's record lies on the host.

@@ -103,6 +103,8 @@ type NodeInput struct {
 	Limits     Limits   `json:"limits"`
 	// Clarified are operators' answers about the findings, for the prompt.
 	Clarified []Clarification `json:"clarified,omitempty"`
+	// Claim is set when somebody works on the node instead of a program.
+	Claim *Claim `json:"claim,omitempty"`
 }
 
 // Limits bounds the activities of an attempt, in minutes (from the plan's policy).

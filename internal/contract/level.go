@@ -17,6 +17,8 @@ type LevelInput struct {
 	Nodes      []Admission `json:"nodes,omitempty"`
 	Priority   int         `json:"priority,omitempty"`
 	Lease      *Lease      `json:"lease,omitempty"` // nil: the run has no budget
+	// Attended: nodes go to host pools by claims only. The drive's workflow sets it.
+	Attended bool `json:"-"`
 }
 
 // Lease is what a drive may spend in all since its start; nil fields are not capped.
@@ -41,6 +43,8 @@ type DriveOrder struct {
 	Stop  StopMode    `json:"stop,omitempty"`  // end early: what does not settle comes back stranded as held
 	Pools []Pool      `json:"pools,omitempty"` // the new composition
 	Lease *Lease      `json:"lease,omitempty"` // the new limit
+	// Claims are given nodes, or withdrawn.
+	Claims []ClaimOrder `json:"claims,omitempty"`
 }
 
 // StopMode says how running attempts end.
@@ -93,14 +97,15 @@ type PoolReason struct {
 // drive's reports from 1; Orders is the Seq of the last order it had seen: a
 // drained report that missed one is not the last.
 type DriveReport struct {
-	Drive    int          `json:"drive"`
-	Seq      int          `json:"seq"`
-	Orders   int          `json:"orders"`
-	Settled  []Settlement `json:"settled,omitempty"`
-	Stranded []Stranding  `json:"stranded,omitempty"`
-	Friction []Friction   `json:"friction,omitempty"`
-	Pools    []PoolState  `json:"pools,omitempty"` // changed ones
-	Drained  bool         `json:"drained,omitempty"`
+	Drive    int           `json:"drive"`
+	Seq      int           `json:"seq"`
+	Orders   int           `json:"orders"`
+	Settled  []Settlement  `json:"settled,omitempty"`
+	Stranded []Stranding   `json:"stranded,omitempty"`
+	Friction []Friction    `json:"friction,omitempty"`
+	Pools    []PoolState   `json:"pools,omitempty"`  // changed ones
+	Claims   []ClaimReport `json:"claims,omitempty"` // changed ones
+	Drained  bool          `json:"drained,omitempty"`
 }
 
 // PoolState is what is known about a pool.

@@ -21,6 +21,8 @@ type RemediationInput struct {
 	// Scheduler is the workflow id of the scheduler that started the run; empty: nobody admits it, it works at once.
 	Scheduler string   `json:"scheduler,omitempty"`
 	Carried   *Carried `json:"carried,omitempty"`
+
+	AllowPartial bool `json:"allow_partial,omitempty"` // carry the closing action out although findings are left
 }
 
 // Carried is what a run takes through continue-as-new: inline when small, else by reference.
@@ -45,6 +47,8 @@ type RemediationResult struct {
 	Branch     string    `json:"branch,omitempty"`
 	HeadCommit string    `json:"head_commit,omitempty"`
 	Report     *Artifact `json:"report,omitempty"`
+
+	Publication *PublicationView `json:"publication,omitempty"`
 }
 
 // RunConfig is the run as its activities read it, stored once as an artifact
@@ -61,7 +65,8 @@ type RunConfig struct {
 	GateSources   []string       `json:"gate_sources,omitempty"`  // files from which gate commands were read: protected
 	GateResidual  []string       `json:"gate_residual,omitempty"` // surfaces that the gate says it does not cover
 	FoldCase      bool           `json:"fold_case,omitempty"`
-	Dropped       []Disposition  `json:"dropped,omitempty"` // findings that are not planned, and why
+	BaseBranch    string         `json:"base_branch,omitempty"` // branch that the base names; empty: none, or nobody asks
+	Dropped       []Disposition  `json:"dropped,omitempty"`     // findings that are not planned, and why
 	OpenedAt      time.Time      `json:"opened_at"`
 }
 
@@ -89,6 +94,7 @@ type RunView struct {
 	PlanID     string         `json:"plan_id,omitempty"`
 	Status     RunStatus      `json:"status"`
 	Reason     string         `json:"reason,omitempty"`
+	Position   int            `json:"position,omitempty"` // place in the scheduler's queue, from 1
 	Holds      []Hold         `json:"holds"`
 	Repository string         `json:"repository"`
 	Branch     string         `json:"branch"`
@@ -108,7 +114,10 @@ type RunView struct {
 	StartedAt  time.Time      `json:"started_at"`
 	ClosedAt   *time.Time     `json:"closed_at,omitempty"`
 	Report     *Artifact      `json:"report,omitempty"`
-	Refs       []string       `json:"refs,omitempty"` // refs that the run keeps in the hub, the first 200; the report has all
+
+	Publication *PublicationView `json:"publication,omitempty"` // of a plan with a closing action, once the run closes
+
+	Refs []string `json:"refs,omitempty"` // refs that the run keeps in the hub, the first 200; the report has all
 }
 
 // GateView is the gate's state in a status.
@@ -164,20 +173,24 @@ type NodesQuery struct {
 
 // Operator is the payload of an operator command: lenient, additive.
 type Operator struct {
-	RequestID string `json:"request_id,omitempty"`
-	By        string `json:"by,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-	Finish    bool   `json:"finish,omitempty"` // pause: let running attempts end
-	Force     bool   `json:"force,omitempty"`  // quiesce: give up what does not end
-	Now       bool   `json:"now,omitempty"`    // resume: end a quota wait; reopen: try the pauses only
-	Budget    int64  `json:"budget,omitempty"` // resume: new token cap
-	Tokens    *int64 `json:"tokens,omitempty"` // budget: new cap, 0: none; reconcile: what was used
-	USDMicros *int64 `json:"usd_micros,omitempty"`
-	Attempt   string `json:"attempt,omitempty"` // reconcile: NODE/K; empty: all that is uncertain
-	How       string `json:"how,omitempty"`     // recover: continue | clean | abandon
-	Pool      string `json:"pool,omitempty"`    // reopen
-	Model     string `json:"model,omitempty"`
-	Pools     []Pool `json:"pools,omitempty"` // pools: the new composition
+	RequestID string    `json:"request_id,omitempty"`
+	By        string    `json:"by,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Finish    bool      `json:"finish,omitempty"` // pause: let running attempts end
+	Force     bool      `json:"force,omitempty"`  // quiesce: give up what does not end
+	Now       bool      `json:"now,omitempty"`    // resume: end a quota wait; reopen: try the pauses only
+	Budget    int64     `json:"budget,omitempty"` // resume: new token cap
+	Tokens    *int64    `json:"tokens,omitempty"` // budget: new cap, 0: none; reconcile: what was used
+	USDMicros *int64    `json:"usd_micros,omitempty"`
+	Attempt   string    `json:"attempt,omitempty"` // reconcile: NODE/K; empty: all that is uncertain
+	How       string    `json:"how,omitempty"`     // recover: continue | clean | abandon
+	Pool      string    `json:"pool,omitempty"`    // reopen
+	Model     string    `json:"model,omitempty"`
+	Pools     []Pool    `json:"pools,omitempty"`  // pools: the new composition
+	Node      string    `json:"node,omitempty"`   // node-claim, -accept, -release
+	Claim     string    `json:"claim,omitempty"`  // node-claim: id of the claim; an open one of the id is renewed
+	Host      string    `json:"host,omitempty"`   // node-claim: where the tree is wanted
+	Result    *Artifact `json:"result,omitempty"` // node-accept: the result file
 
 	Item   string `json:"item,omitempty"`   // triage, answer: finding; triage also node, or all
 	Action string `json:"action,omitempty"` // triage: retry, ignore, halt; answer: clarified, reject, defer
@@ -191,4 +204,5 @@ type OperatorAnswer struct {
 	Status RunStatus `json:"status,omitempty"`
 	Done   []string  `json:"done,omitempty"`
 	Holds  []Hold    `json:"holds,omitempty"` // what still holds the run
+	Claim  *ClaimRow `json:"claim,omitempty"` // node-claim, -accept, -release: the claim, declined when nothing was done
 }

@@ -79,6 +79,7 @@ type driveNode struct {
 	over      bool // ended at our own cap before
 	broke     bool // a broker refused it for want of budget
 	streaks   []driveStreak
+	claim     *contract.Claim // somebody works on it, or waits for its slot
 }
 
 // driveTicket is a reservation that waits for its grant.
@@ -215,15 +216,13 @@ func (d *Drive) spill() plan.Spill {
 	return plan.Spill(d.in.Policy.Spill)
 }
 
-// view is the node as selection sees it.
-func (n *driveNode) view() NodeView {
+// nodeView is the node as selection sees it.
+func (d *Drive) nodeView(n *driveNode) NodeView {
 	v := NodeView{Tier: plan.Tier(n.Tier), Tokens: n.Tokens, Refused: n.Refused, FirstPool: n.FirstPool}
 	if v.Tier == "" {
 		v.Tier = plan.TierStandard
 	}
-	if n.Kept != nil {
-		v.Kept = n.Kept.Pool
-	}
+	v.Kept = d.keptBy(n)
 	for _, t := range n.tickets {
 		v.Tickets = append(v.Tickets, t.pool.def.ID)
 	}

@@ -57,6 +57,7 @@ func (d *Drive) Decide(now time.Time) Actions {
 		d.strandHeld()
 	} else {
 		d.trim()
+		d.dropClaims()
 		wake = d.place(now)
 	}
 	if wake = earliest(wake, d.nextReopening()); len(d.queue) == 0 {
@@ -142,7 +143,7 @@ func (d *Drive) place(now time.Time) (wake time.Time) {
 		}
 	}
 	for _, n := range d.queue {
-		if len(n.tickets) > 0 {
+		if len(n.tickets) > 0 && n.claim == nil {
 			pass.hedge(n)
 		}
 	}
@@ -152,7 +153,7 @@ func (d *Drive) place(now time.Time) (wake time.Time) {
 // turn decides for one node.
 func (pass *placement) turn(n *driveNode) {
 	switch {
-	case n.run != nil:
+	case n.run != nil || n.claim != nil:
 	case n.notBefore.After(pass.now):
 		pass.wake = earliest(pass.wake, n.notBefore)
 	case n.broke:
@@ -164,12 +165,14 @@ func (pass *placement) turn(n *driveNode) {
 
 // node finds the pool of one node.
 func (pass *placement) node(n *driveNode) {
-	s := newSelection(n.view(), pass.views, pass.d.spill(), pass.now)
+	s := newSelection(pass.d.nodeView(n), pass.views, pass.d.spill(), pass.now)
 	pass.drop(n, func(t *driveTicket) bool {
 		return !slices.ContainsFunc(s.order, func(p *PoolView) bool { return p.ID == t.pool.def.ID })
 	})
 	if len(s.order) == 0 {
-		pass.strand(n, s)
+		if s.offered == nil { // else somebody may claim it
+			pass.strand(n, s)
+		}
 		return
 	}
 	best := s.best()
@@ -189,7 +192,7 @@ func (pass *placement) node(n *driveNode) {
 // hedge asks another idle pool as well when the wait has become long.
 func (pass *placement) hedge(n *driveNode) {
 	for {
-		s := newSelection(n.view(), pass.views, pass.d.spill(), pass.now)
+		s := newSelection(pass.d.nodeView(n), pass.views, pass.d.spill(), pass.now)
 		idle := slices.IndexFunc(s.order, func(p *PoolView) bool { return p.Free > 0 && !s.waitsAt(p) })
 		if idle < 0 {
 			return

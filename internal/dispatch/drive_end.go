@@ -47,6 +47,7 @@ func (d *Drive) Ended(res contract.AttemptResult, now time.Time) bool {
 		res.Pool = run.pool.def.ID
 	}
 	n.attempts = append(n.attempts, res)
+	d.endClaim(n, &res)
 	d.charge(run, &res)
 	m := d.to(run.pool.def.Account)
 	m.next.Settle = append(m.next.Settle, contract.TicketEnd{
@@ -64,7 +65,7 @@ func (d *Drive) charge(run *driveRun, res *contract.AttemptResult) {
 	}
 	spend, uncertain := Charge(run.spend, res.Usage)
 	d.spent = d.spent.plus(spend)
-	if uncertain && d.lease.capped() {
+	if uncertain && d.lease.capped() && !run.pool.attended {
 		d.friction(contract.FrictionUsageUncertain, run.pool.def.ID, severityInfo,
 			"attempts on pool "+run.pool.def.ID+" tell no usable usage and are charged at their reservation")
 	}
@@ -278,6 +279,9 @@ func (e *ending) interrupted() {
 	}
 	e.n.over = e.n.over || capped
 	e.back(e.res.Kept)
+	if e.p.attended { // people come and go
+		return
+	}
 	if e.n.rests++; e.n.rests > restAfter {
 		e.n.notBefore = e.now.Add(doubled(retryBase, e.n.rests-restAfter, retryLimit))
 	}

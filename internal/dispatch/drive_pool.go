@@ -17,6 +17,7 @@ type drivePool struct {
 	excluded bool   // left out of the composition
 	settled  string // not offered again in this run, and why
 	demoted  bool   // declared free, but charged
+	attended bool   // nodes go there by claims only
 	ramp     ramp
 	proven   time.Time // only launches after it say anything about limits
 	timeouts int       // in a row
@@ -32,7 +33,8 @@ type drivePool struct {
 // run has not had a success there yet. A command has no one to hammer.
 func (d *Drive) newPool(def contract.Pool) *drivePool {
 	p := &drivePool{def: def, used: slices.Contains(d.in.Used, def.ID)}
-	if !p.used && def.Provider != contract.ProviderCommand {
+	p.attended = d.in.Attended && def.Provider == contract.ProviderHost
+	if !p.used && !p.attended && def.Provider != contract.ProviderCommand {
 		p.ramp.Allowed = 1
 	}
 	return p
@@ -47,7 +49,7 @@ func (p *drivePool) most() int { return p.ramp.limit(p.slots()) }
 // room is how many slots the drive may still ask for; negative when it asked for too many.
 func (d *Drive) room(p *drivePool) int {
 	room := p.slots() - p.waiting - p.running
-	if !p.ramp.ramping() {
+	if !p.ramp.ramping() || p.attended {
 		return room
 	}
 	counted := p.waiting
@@ -182,7 +184,7 @@ func (d *Drive) phase(p *drivePool) (phase Phase, until time.Time, reason string
 func (d *Drive) views() []PoolView {
 	views := make([]PoolView, len(d.pools))
 	for i, p := range d.pools {
-		v := PoolView{Pool: p.def, Demoted: p.demoted, InFlight: p.inFlight, TooLarge: p.tooLarge}
+		v := PoolView{Pool: p.def, Attended: p.attended, Demoted: p.demoted, InFlight: p.inFlight, TooLarge: p.tooLarge}
 		v.Phase, v.Until, v.Reason = d.phase(p)
 		v.Free = d.room(p)
 		views[i] = v

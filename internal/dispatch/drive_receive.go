@@ -193,7 +193,9 @@ func (d *Drive) launch(n *driveNode, t *driveTicket, now time.Time) Launch {
 	if n.FirstPool == "" {
 		n.FirstPool = t.first
 	}
+	l.Input.Claim = n.claim
 	n.run = &driveRun{ticket: t.id, pool: p, attempt: n.NextAttempt, at: now, spend: t.spend}
+	d.tellGiven(n)
 	n.NextAttempt++
 	n.asked, n.notBefore = 0, time.Time{}
 	d.launches++
@@ -204,7 +206,7 @@ func (d *Drive) launch(n *driveNode, t *driveTicket, now time.Time) Launch {
 // set attempt_tokens or a budget; then the larger of three reservations and
 // attempt_tokens, within what is left.
 func (d *Drive) cap(n *driveNode, t *driveTicket) int {
-	if d.in.Policy.AttemptTokens == 0 && !d.lease.capped() {
+	if t.pool.attended || d.in.Policy.AttemptTokens == 0 && !d.lease.capped() {
 		return 0
 	}
 	most := max(3*t.spend.Tokens, int64(d.in.Policy.AttemptTokens))

@@ -20,6 +20,9 @@ const (
 
 // strand returns a node to the run with all that a later drive must know.
 func (d *Drive) strand(n *driveNode, s contract.Stranding) {
+	if n.claim != nil {
+		d.unbind(n, "the node left the drive: "+s.Reason)
+	}
 	d.leave(n)
 	if d.stop == contract.StopCancel {
 		n.Kept = nil
@@ -93,7 +96,7 @@ func (d *Drive) flush(drained bool) []contract.DriveReport {
 	d.report.Pools = d.changedPools()
 	r := d.report
 	d.report = contract.DriveReport{}
-	if len(r.Settled)+len(r.Stranded)+len(r.Friction)+len(r.Pools) == 0 && !drained {
+	if len(r.Settled)+len(r.Stranded)+len(r.Friction)+len(r.Pools)+len(r.Claims) == 0 && !drained {
 		return nil
 	}
 	reports := split(r)
@@ -107,7 +110,7 @@ func (d *Drive) flush(drained bool) []contract.DriveReport {
 
 // split cuts a report where it would become too large.
 func split(r contract.DriveReport) []contract.DriveReport {
-	reports := []contract.DriveReport{{Pools: r.Pools}}
+	reports := []contract.DriveReport{{Pools: r.Pools, Claims: r.Claims}}
 	size := 0
 	room := func(part any) *contract.DriveReport {
 		text, err := json.Marshal(part)

@@ -41,6 +41,7 @@ type PoolView struct {
 	Phase    Phase
 	Until    time.Time // of a pause
 	Reason   string    // of a phase that is not live
+	Attended bool      // takes nodes by claims only, never by selection
 	Demoted  bool      // declared free, but charged
 	Free     int       // slots that nobody was promised
 	InFlight int64     // tokens of the attempts that it runs
@@ -100,13 +101,18 @@ type selection struct {
 	floor   plan.Tier
 	relaxed plan.Tier
 	order   []*PoolView // that may take the node now, best first
+	offered *PoolView   // an attended pool from which it may be claimed; nil: none
 }
 
 func newSelection(node NodeView, pools []PoolView, spill plan.Spill, now time.Time) *selection {
 	s := &selection{node: &node, pools: pools, spill: spill, now: now, floor: node.Tier}
 	left := make([]*PoolView, 0, len(pools))
 	for i := range pools {
-		if p := &pools[i]; p.open(now) && s.capable(p) {
+		switch p := &pools[i]; {
+		case !p.open(now) || !s.capable(p):
+		case p.Attended:
+			s.offered = p
+		default:
 			left = append(left, p)
 		}
 	}
@@ -136,7 +142,7 @@ func (s *selection) first() int {
 // capable reports whether the pool could take the node if it were open. With
 // spill never, only the node's first pool can.
 func (s *selection) capable(p *PoolView) bool {
-	return p.Phase != PhaseExcluded && s.fits(p) && !s.elsewhere(p)
+	return p.Phase != PhaseExcluded && (p.Attended || s.fits(p) && !s.elsewhere(p))
 }
 
 func (s *selection) fits(p *PoolView) bool {

@@ -26,6 +26,9 @@ func (s *selection) reason(p *PoolView, chosen string) string {
 	if text := s.closed(p); text != "" {
 		return text
 	}
+	if p.Attended {
+		return "attended: a node goes there when somebody claims it (`starter node claim`)"
+	}
 	if text := s.misfit(p); text != "" {
 		return text
 	}

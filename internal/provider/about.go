@@ -18,6 +18,8 @@ type About struct {
 	// Agent says that the program is an agent, which must deliver a result; a
 	// plain command may just exit 0.
 	Agent bool
+	// Attended says that nothing is launched: somebody claims nodes and works on them.
+	Attended bool
 	// Speaks is whose limit texts the program prints, in the classifier's words.
 	Speaks string
 	// Program is the name to look for in PATH; empty: the pool names it itself, or there is none.

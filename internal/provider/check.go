@@ -53,6 +53,9 @@ func Check(ctx context.Context, adapter Provider, pool contract.Pool, m Machine)
 	for _, fault := range CheckOptions(about, pool) {
 		notes = append(notes, Note{StateError, fault, "correct the pools file"})
 	}
+	if about.Attended {
+		return append(notes, Note{State: StateOK, Detail: "attended: nodes go there by `starter node claim`"})
+	}
 	notes = append(notes, checkProgram(ctx, about, pool, m)...)
 	notes = append(notes, checkAccess(about, pool, m)...)
 	return append(notes, checkLaunch(adapter, pool, m)...)

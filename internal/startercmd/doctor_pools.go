@@ -55,8 +55,8 @@ func checkProvider(ctx context.Context, p contract.Pool, m machine) []check {
 		}
 	}
 	adapter, err := workercmd.Providers().Lookup(p.Provider)
-	if err != nil { // host: a person, not a program
-		return checks
+	if err != nil {
+		return append(checks, check{name, checkError, err.Error(), "correct `provider` in the pools file"})
 	}
 	for _, n := range provider.Check(ctx, adapter, p, m) {
 		if c := (check{name, string(n.State), n.Detail, n.Remedy}); !slices.Contains(checks, c) {

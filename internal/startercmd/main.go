@@ -100,7 +100,7 @@ func (a *app) command() *cobra.Command {
 		a.devCommand, a.setupCommand, a.doctorCommand, a.planCommand, a.startCommand,
 		a.runsCommand, a.watchCommand, a.statusCommand, a.nodesCommand, a.logsCommand, a.reportCommand, a.diffCommand,
 		a.explainCommand, a.pauseCommand, a.resumeCommand, a.cancelCommand, a.gateCommand, a.recoverCommand, a.quiesceCommand,
-		a.poolsCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.codecCommand, a.versionCommand,
+		a.poolsCommand, a.nodeCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.codecCommand, a.versionCommand,
 	} {
 		root.AddCommand(add())
 	}

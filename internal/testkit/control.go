@@ -129,6 +129,13 @@ type Identity struct {
 	Start string `json:"start"` // kernel's start time
 }
 
+// Mark makes and logs an edit of somebody who works on a node by hand.
+func (c Control) Mark(t testing.TB, run, node string, attempt int, tree string) {
+	t.Helper()
+	w := &worker{control: c, run: run, node: node, attempt: fmt.Sprint(attempt), tree: tree}
+	require.NoError(t, w.mark(node+"/work.txt"))
+}
+
 // Events returns what the workers of a run did, oldest first.
 func (c Control) Events(t testing.TB, run string) []Event {
 	t.Helper()

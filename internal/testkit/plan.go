@@ -90,12 +90,13 @@ func (n Node) sections() (node map[string]any, findings []map[string]any) {
 	return node, findings
 }
 
-// Pool is a pool whose worker is the scripted one.
+// Pool is a pool whose worker is the scripted one, or a host pool.
 type Pool struct {
 	ID      string
 	Account string // empty: the id
 	Max     int    // 0: 3
 	Rank    int
+	Quiet   string // set: a host pool whose claims may be quiet for so long
 }
 
 // WritePools writes a pools file.
@@ -111,6 +112,11 @@ func WritePools(path string, control Control, pools ...Pool) error {
 		}
 		if p.Account != "" {
 			pool["account"] = p.Account
+		}
+		if p.Quiet != "" {
+			pool["provider"], pool["options"] = "host", map[string]string{"quiet": p.Quiet}
+			delete(pool, "command")
+			delete(pool, "writable")
 		}
 		list = append(list, pool)
 	}

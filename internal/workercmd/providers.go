@@ -10,6 +10,7 @@ import (
 	"mendflow/internal/provider/codex"
 	"mendflow/internal/provider/command"
 	"mendflow/internal/provider/gemini"
+	"mendflow/internal/provider/host"
 	"mendflow/internal/provider/openai"
 	"mendflow/internal/provider/opencode"
 	"mendflow/internal/provider/qwen"
@@ -26,11 +27,12 @@ func Providers() *provider.Registry {
 	registry.Register(contract.ProviderGemini, gemini.Provider{})
 	registry.Register(contract.ProviderQwen, qwen.Provider{})
 	registry.Register(contract.ProviderOpenAI, openai.Provider{})
+	registry.Register(contract.ProviderHost, host.Provider{})
 	return &registry
 }
 
 // CheckOptions refuses options that a pool's provider does not know, all at
-// once. Host pools have no adapter and no options.
+// once.
 func CheckOptions(path string, pools []contract.Pool) error {
 	registry := Providers()
 	var faults []error

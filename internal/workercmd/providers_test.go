@@ -10,6 +10,7 @@ import (
 	"mendflow/internal/contract"
 	"mendflow/internal/dispatch"
 	"mendflow/internal/provider"
+	"mendflow/internal/provider/host"
 	"mendflow/internal/quota"
 )
 
@@ -17,7 +18,7 @@ func TestSamplePoolsAreValidAndCanBeLaunched(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../examples/pools/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 5)
 	used := map[contract.Provider]bool{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -35,6 +36,10 @@ func TestSamplePoolsAreValidAndCanBeLaunched(t *testing.T) {
 			adapter, err := Providers().Lookup(p.Provider)
 			require.NoError(t, err)
 			_, err = adapter.Build(provider.Request{Pool: p, Worktree: "/w", Home: "/h", Folder: "/f", ResultFile: "/r/result.json"})
+			if adapter.About().Attended {
+				require.ErrorIs(t, err, host.ErrAttended, p.ID)
+				continue
+			}
 			require.NoError(t, err, p.ID)
 		}
 	}
@@ -47,8 +52,8 @@ func TestEveryProviderOfPoolsFilesHasAnAdapter(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []contract.Provider{
 		contract.ProviderClaude, contract.ProviderCodex, contract.ProviderCommand, contract.ProviderGemini,
-		contract.ProviderOpenAI, contract.ProviderOpencode, contract.ProviderQwen,
-	}, Providers().Names(), "all but host, which is a person")
+		contract.ProviderHost, contract.ProviderOpenAI, contract.ProviderOpencode, contract.ProviderQwen,
+	}, Providers().Names())
 }
 
 func TestUnknownOptionsAreRefusedWithTheirPool(t *testing.T) {
