@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -78,6 +79,9 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	defer worker.Stop(stopTimeout)
+	if err := a.schedule(ctx, ready); err != nil {
+		return err
+	}
 	if err := a.sayReady(ready, state); err != nil {
 		return err
 	}
@@ -90,6 +94,18 @@ func (a *app) dev(ctx context.Context, o devOptions) error {
 	case <-worker.Ended():
 		return fmt.Errorf("the worker ended: %w", worker.Err())
 	}
+}
+
+// schedule starts the scheduler of a new server, so that it is there to be seen and ordered about.
+func (a *app) schedule(ctx context.Context, ready devReady) error {
+	connection := a.connection
+	connection.Address, connection.Namespace = ready.Address, ready.Namespace
+	c, err := connection.Dial(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return ensureScheduler(ctx, c)
 }
 
 func (a *app) sayReady(ready devReady, state string) error {

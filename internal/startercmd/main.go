@@ -97,7 +97,7 @@ func (a *app) command() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.BoolVar(&a.verbose, "verbose", false, "log what is done")
 	for _, add := range []func() *cobra.Command{
-		a.devCommand, a.setupCommand, a.doctorCommand, a.planCommand, a.startCommand,
+		a.devCommand, a.setupCommand, a.doctorCommand, a.planCommand, a.startCommand, a.schedulerCommand,
 		a.runsCommand, a.watchCommand, a.statusCommand, a.nodesCommand, a.logsCommand, a.reportCommand, a.diffCommand,
 		a.explainCommand, a.pauseCommand, a.resumeCommand, a.cancelCommand, a.gateCommand, a.recoverCommand, a.quiesceCommand,
 		a.poolsCommand, a.nodeCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.codecCommand, a.versionCommand,

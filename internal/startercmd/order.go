@@ -56,7 +56,11 @@ func (a *app) order(ctx context.Context, run, command string, order contract.Ope
 // send gives an order to a run and returns what it answered.
 func (a *app) send(ctx context.Context, c client.Client, run, command string, order contract.Operator) (contract.OperatorAnswer, error) {
 	order.By, order.RequestID = operatorName(), a.requestID
-	return sendOrder(ctx, c, contract.RemediationID(run), command, order)
+	answer, err := sendOrder(ctx, c, contract.RemediationID(run), command, order)
+	if errors.Is(err, errUnknownRun) {
+		return sendQueued(ctx, c, run, command, order, err)
+	}
+	return answer, err
 }
 
 func (a *app) sayAnswer(run string, answer contract.OperatorAnswer) {
@@ -100,7 +104,7 @@ func sendOrder(ctx context.Context, c client.Client, workflowID, command string,
 func whyMissing(ctx context.Context, c client.Client, workflowID string) error {
 	described, err := c.DescribeWorkflow(ctx, workflowID, "")
 	if err != nil || described.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return errors.New("the server knows no such run: `starter runs` lists them")
+		return errUnknownRun
 	}
 	how := outcomeOf(described.Status)
 	if how == "closed" {

@@ -19,6 +19,9 @@ const queryTimeout = 10 * time.Second
 // errNoWorker says that the server knows the run but nobody can answer for it.
 var errNoWorker = errors.New("no worker answers for the run: start one with `worker` or `starter dev`")
 
+// errUnknownRun says that nobody knows a run of this name.
+var errUnknownRun = errors.New("the server knows no such run: `starter runs` lists them")
+
 // ask queries a run's workflow.
 func ask[T any](ctx context.Context, c client.Client, workflowID, query string, args ...any) (T, error) {
 	var answer T
@@ -39,7 +42,7 @@ func explainQuery(workflowID string, err error) error {
 	var noPoller *serviceerror.WorkflowNotReady
 	switch {
 	case errors.As(err, &missing):
-		return fmt.Errorf("find %s: the server knows no such run: `starter runs` lists them", workflowID)
+		return fmt.Errorf("find %s: %w", workflowID, errUnknownRun)
 	case errors.As(err, &noPoller), errors.Is(err, context.DeadlineExceeded):
 		return errNoWorker
 	}
@@ -50,9 +53,30 @@ func explainQuery(workflowID string, err error) error {
 	return fmt.Errorf("ask %s: %w", workflowID, err)
 }
 
-// view returns the status of a run.
+// view returns the status of a run; of one that waits for its start, as the scheduler knows it.
 func view(ctx context.Context, c client.Client, run string) (contract.RunView, error) {
-	return ask[contract.RunView](ctx, c, contract.RemediationID(run), contract.QueryStatus)
+	v, err := ask[contract.RunView](ctx, c, contract.RemediationID(run), contract.QueryStatus)
+	switch {
+	case err == nil && v.Status == contract.RunQueued:
+		if row, rowErr := schedulerRow(ctx, c, run); rowErr == nil {
+			v.Reason, v.Position = row.Reason, row.Position
+		}
+	case errors.Is(err, errUnknownRun):
+		if row, rowErr := schedulerRow(ctx, c, run); rowErr == nil {
+			return queuedView(row), nil
+		}
+	}
+	return v, err
+}
+
+// queuedView is the status of a run that has no workflow.
+func queuedView(row contract.SchedulerRun) contract.RunView {
+	return contract.RunView{
+		Run: row.Run, WorkflowID: contract.RemediationID(row.Run), PlanID: row.Plan, Status: row.Status, Reason: row.Reason,
+		Position: row.Position, Holds: append([]contract.Hold{}, row.Holds...), Repository: row.Repository, Branch: contract.RunBranch(row.Run),
+		Nodes: map[string]int{"total": 0}, Items: map[string]int{}, Pools: []contract.PoolState{},
+		StartedAt: row.SubmittedAt, ClosedAt: row.ClosedAt,
+	}
 }
 
 // fullView is the status with what only the open drives know: attempts under way, and slots in use per pool.

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"mendflow/internal/contract"
-	"mendflow/internal/gitrepo"
 )
 
 // starter runs a command line as the program does.
@@ -183,25 +182,14 @@ func TestSchemasAreJSON(t *testing.T) {
 	}
 }
 
-func TestRunIdsNameHubPlanAndGeneration(t *testing.T) {
+func TestUsedNamesAreRefusedWithTheChoices(t *testing.T) {
 	t.Parallel()
-	hub := gitrepo.Hub{Canonical: "/repos/service"}
-	first := runID(hub, "tls", 1)
-	require.Regexp(t, `^tls-[0-9a-f]{6}$`, first)
-	require.Equal(t, first, runID(hub, "tls", 1), "the same run has the same id everywhere")
-	require.Regexp(t, `^tls-[0-9a-f]{6}\.g2$`, runID(hub, "tls", 2))
-	ids := map[string]bool{first: true}
-	for _, other := range []string{
-		runID(hub, "tls", 2), runID(hub, "tls", 3), runID(hub, "other", 1), runID(gitrepo.Hub{Canonical: "/repos/other"}, "tls", 1),
-	} {
-		require.False(t, ids[other], other)
-		ids[other] = true
-	}
-}
-
-func TestUsedIdsAreRefusedWithTheChoices(t *testing.T) {
-	t.Parallel()
-	require.ErrorContains(t, refuseUsed("tls-1", true), "--again --parallel")
-	require.ErrorContains(t, refuseUsed("tls-1", true), "starter watch tls-1")
-	require.ErrorContains(t, refuseUsed("tls-1", false), "starter report tls-1")
+	open := usedName("tls-1", true, contract.RejectedIDInUse)
+	require.Equal(t, contract.DecisionDuplicate, open.Decision)
+	require.Contains(t, open.Reason, "--again --parallel")
+	require.Contains(t, open.Reason, "starter watch tls-1")
+	closed := usedName("tls-1", false, contract.RejectedGenerationUsed)
+	require.Equal(t, contract.DecisionRejected, closed.Decision)
+	require.Contains(t, closed.Reason, "--again")
+	require.Contains(t, closed.Reason, "starter report tls-1")
 }

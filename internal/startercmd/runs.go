@@ -50,6 +50,8 @@ func (a *app) runsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			rows = append(queuedRuns(cmd.Context(), c), rows...)
+			rows = rows[:min(len(rows), limit)]
 			if a.json {
 				return eachJSON(a.Out, rows)
 			}
@@ -92,6 +94,29 @@ func listRuns(ctx context.Context, c client.Client, memo converter.DataConverter
 		}
 		if next = page.GetNextPageToken(); len(next) == 0 {
 			return rows, nil
+		}
+	}
+}
+
+// queuedRuns are the runs that wait for their start, last in the queue first;
+// none when no scheduler answers.
+func queuedRuns(ctx context.Context, c client.Client) []runRow {
+	const page = 200
+	var rows []runRow
+	for offset := 0; ; offset += page {
+		got, err := ask[[]contract.SchedulerRun](ctx, c, contract.SchedulerID, contract.QueryRuns, contract.RunsQuery{Offset: offset, Limit: page})
+		for _, row := range got {
+			if row.Begun || row.ClosedAt != nil {
+				continue
+			}
+			queued := runRow{Run: row.Run, Status: string(row.Status), StartedAt: row.SubmittedAt, Plan: row.Plan, Repository: row.Repository}
+			for _, h := range row.Holds {
+				queued.Holds = append(queued.Holds, string(h.Kind))
+			}
+			rows = append([]runRow{queued}, rows...)
+		}
+		if err != nil || len(got) < page {
+			return rows
 		}
 	}
 }

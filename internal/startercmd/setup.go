@@ -20,7 +20,7 @@ import (
 func (a *app) setupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "setup",
-		Short:   "Register search attributes and retention in the namespace",
+		Short:   "Register search attributes and retention in the namespace, and start the scheduler",
 		Example: "  starter setup --address temporal.example:7233 --namespace mendflow",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,10 +37,13 @@ func (a *app) setupCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := ensureScheduler(cmd.Context(), c); err != nil {
+				return err
+			}
 			if a.json {
 				return json.NewEncoder(a.Out).Encode(done)
 			}
-			fmt.Fprintf(a.Out, "namespace %s: %d search attributes added, %d were there; closed runs are remembered for %d days\n",
+			fmt.Fprintf(a.Out, "namespace %s: %d search attributes added, %d were there; closed runs are remembered for %d days; the scheduler runs\n",
 				options.Namespace, len(done.Added), len(done.Present), contract.RetentionDays)
 			return nil
 		},

@@ -1,9 +1,8 @@
 package startercmd
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"mendflow/internal/contract"
 	"mendflow/internal/gitrepo"
@@ -26,7 +23,8 @@ type startOptions struct {
 	repo, plan, pools, id, base string
 	wait, watch, detach         bool
 	noHold                      bool
-	again, parallel             bool
+	again, parallel, queue      bool
+	priority                    int
 	uncommitted                 bool
 	diskFloor                   uint64 // MiB
 }
@@ -37,8 +35,10 @@ func (a *app) startCommand() *cobra.Command {
 		Use:   "start",
 		Short: "Start a run: repair a repository by a plan",
 		Long: "Start a run. The plan and the pools are checked first; every fault is reported at once and nothing starts.\n" +
+			"The scheduler then decides: the run starts, or waits in the queue until a slot is free and no other run works on\n" +
+			"the same repository and base. What it does not take at all is not stored, and exits 1 with the reason.\n" +
 			"Exit codes: 0 done (with --wait or --watch: green), 2 invalid input, 3 closed and not green, 4 held (--no-hold), 5 no server.",
-		Example: "  starter start --repo . --plan plan.yaml --pools pools.yaml --watch\n  starter start --repo . --plan plan.yaml --pools pools.yaml --wait --json",
+		Example: "  starter start --repo . --plan plan.yaml --pools pools.yaml --watch\n  starter start --repo . --plan plan.yaml --pools pools.yaml --wait --json\n  starter start --repo . --plan plan.yaml --pools pools.yaml --again --queue",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.start(cmd.Context(), o) },
 	}
@@ -53,7 +53,9 @@ func (a *app) startCommand() *cobra.Command {
 	flags.BoolVar(&o.detach, "detach", false, "return at once (the default)")
 	flags.BoolVar(&o.noHold, "no-hold", false, "with --wait or --watch: end with exit code 4 when the run is paused")
 	flags.BoolVar(&o.again, "again", false, "start once more although this plan ran on this repository before")
-	flags.BoolVar(&o.parallel, "parallel", false, "although another run of this plan is open")
+	flags.BoolVar(&o.parallel, "parallel", false, "work beside other runs on the same repository and base, instead of behind them")
+	flags.BoolVar(&o.queue, "queue", false, "wait while the scheduler takes no runs (it drains, is disabled, or its queue is full)")
+	flags.IntVar(&o.priority, "priority", 0, "place among the runs that wait: lower goes first")
 	flags.BoolVar(&o.uncommitted, "include-uncommitted", false, "start from the checkout as it is: tracked and untracked files, but none that is ignored, .env* or a key")
 	flags.Uint64Var(&o.diskFloor, "disk-floor", gitrepo.DiskFloor>>20, "start nothing while fewer MiB are free in the state folder")
 	cmd.MarkFlagsMutuallyExclusive("wait", "watch", "detach")
@@ -70,10 +72,13 @@ func (a *app) startCommand() *cobra.Command {
 type started struct {
 	Run        string             `json:"run"`
 	WorkflowID string             `json:"workflow_id"`
-	Decision   string             `json:"decision"` // started
+	Decision   string             `json:"decision"` // started | queued | duplicate | deferred | rejected
 	Branch     string             `json:"branch"`
-	Status     contract.RunStatus `json:"status,omitempty"` // with --wait: how it closed
-	Reason     string             `json:"reason,omitempty"`
+	Cause      string             `json:"cause,omitempty"`    // of deferred and rejected
+	Behind     string             `json:"behind,omitempty"`   // of queued: the run that works on the same repository and base
+	Position   int                `json:"position,omitempty"` // of queued
+	Status     contract.RunStatus `json:"status,omitempty"`   // with --wait: how it closed
+	Reason     string             `json:"reason,omitempty"`   // why it waits or is not admitted; with --wait, how it closed
 	HeadCommit string             `json:"head_commit,omitempty"`
 	Report     *contract.Artifact `json:"report,omitempty"`
 }
@@ -120,84 +125,38 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 	if err := a.checkServed(ctx, c, input.Pools); err != nil {
 		return err
 	}
-	if input.Run, err = a.chooseRun(ctx, c, p, hub, o); err != nil {
-		return err
-	}
-	if err := a.storeInputs(ctx, &input, p, pools); err != nil {
-		return err
-	}
-	if err := a.snap.publish(ctx, input.Run); err != nil {
-		return err
-	}
-	handle, err := a.execute(ctx, c, input, p)
+	answer, err := a.admit(ctx, c, p, pools, hub, input, o)
 	if err != nil {
 		return err
 	}
-	return a.follow(ctx, c, handle, input.Run, o)
-}
-
-// runID is the identity of a generation of a plan on a hub.
-func runID(hub gitrepo.Hub, planID string, generation int) string {
-	data, err := json.Marshal([]any{hub.Canonical, planID, generation})
+	told, err := a.sayDecision(answer)
 	if err != nil {
-		panic(err) // plain values always marshal
+		return err
 	}
-	sum := sha256.Sum256(data)
-	id := planID + "-" + hex.EncodeToString(sum[:3])
-	if generation > 1 {
-		id += fmt.Sprintf(".g%d", generation)
-	}
-	return id
+	return a.follow(ctx, c, told, o)
 }
 
-// chooseRun finds the id of the next generation, or refuses with the choices.
-func (a *app) chooseRun(ctx context.Context, c client.Client, p *plan.Plan, hub gitrepo.Hub, o startOptions) (string, error) {
-	if o.id != "" {
-		open, used, err := a.known(ctx, c, o.id)
-		if err != nil || !used {
-			return o.id, err
-		}
-		return "", refuseUsed(o.id, open)
-	}
-	for generation := 1; ; generation++ {
-		id := runID(hub, p.ID, generation)
-		open, used, err := a.known(ctx, c, id)
-		switch {
-		case err != nil:
-			return "", err
-		case !used:
-			return id, nil
-		case !o.again, open && !o.parallel:
-			return "", refuseUsed(id, open)
-		}
-	}
-}
-
-func refuseUsed(id string, open bool) error {
-	if open {
-		return fmt.Errorf("start run: %s is open: watch it with `starter watch %s`, or start another beside it with --again --parallel", id, id)
-	}
-	return fmt.Errorf("start run: %s ran before: see `starter report %s`, or start it once more with --again", id, id)
-}
-
-// known reports whether a run id was used, by the server or, after its
-// retention, by the report in the artifact store.
-func (a *app) known(ctx context.Context, c client.Client, id string) (open, used bool, err error) {
-	described, err := c.DescribeWorkflow(ctx, contract.RemediationID(id), "")
-	var missing *serviceerror.NotFound
-	switch {
-	case errors.As(err, &missing):
-		store, err := a.store(ctx)
+// admit names the run and submits it; when another start took the generation
+// meanwhile, the next one is tried.
+func (a *app) admit(ctx context.Context, c client.Client, p *plan.Plan, pools *contract.PoolsFile, hub gitrepo.Hub, input contract.RemediationInput, o startOptions) (contract.Submitted, error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		chosen, refusal, err := a.chooseRun(ctx, c, p, hub, o)
 		if err != nil {
-			return false, false, err
+			return contract.Submitted{}, err
 		}
-		defer func() { _ = store.Close() }()
-		entries, err := store.List(ctx, "runs/"+id+"/report/")
-		return false, len(entries) > 0, err
-	case err != nil:
-		return false, false, fmt.Errorf("look for run %s: %w", id, err)
+		if refusal != nil {
+			return *refusal, nil
+		}
+		input.Run = chosen.run
+		answer, err := a.submit(ctx, c, p, pools, input, contract.Submission{
+			By: input.RequestedBy, Plan: p.ID, Repository: hub.Canonical, Base: cmp.Or(o.base, p.Base), ID: o.id,
+			Generation: chosen.generation, Run: chosen.run, Again: o.again, Parallel: o.parallel, Priority: o.priority,
+		}, o)
+		if err != nil || !o.again || answer.Cause != contract.RejectedGenerationUsed || try == tries {
+			return answer, err
+		}
 	}
-	return described.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, true, nil
 }
 
 // checkServed refuses to start what no worker would ever take.
@@ -224,76 +183,71 @@ func (a *app) checkServed(ctx context.Context, c client.Client, pools []contract
 	return nil
 }
 
-func (a *app) storeInputs(ctx context.Context, input *contract.RemediationInput, p *plan.Plan, pools *contract.PoolsFile) error {
+// storeInputs puts plan and pools into the artifact store, and what the scheduler starts the run with.
+func (a *app) storeInputs(ctx context.Context, input *contract.RemediationInput, p *plan.Plan, pools *contract.PoolsFile) (contract.Artifact, error) {
+	var stored contract.Artifact
 	store, err := a.store(ctx)
 	if err != nil {
-		return err
+		return stored, err
 	}
 	defer func() { _ = store.Close() }()
-	for _, part := range []struct {
-		name string
-		data any
-		to   *contract.Artifact
-	}{{"plan.json", p, &input.Plan}, {"pools.json", pools, &input.PoolsFile}} {
-		data, err := json.Marshal(part.data)
+	put := func(name string, value any, to *contract.Artifact) error {
+		data, err := json.Marshal(value)
 		if err != nil {
-			return fmt.Errorf("write %s: %w", part.name, err)
+			return fmt.Errorf("write %s: %w", name, err)
 		}
-		ref, err := store.Put(ctx, "runs/"+input.Run+"/"+part.name, data)
+		ref, err := store.Put(ctx, "runs/"+input.Run+"/"+name, data)
 		if err != nil {
-			return fmt.Errorf("store %s: %w", part.name, err)
+			return fmt.Errorf("store %s: %w", name, err)
 		}
 		ref.Tail = ""
-		*part.to = contract.Artifact(ref)
+		*to = contract.Artifact(ref)
+		return nil
 	}
-	return nil
+	if err := put("plan.json", p, &input.Plan); err != nil {
+		return stored, err
+	}
+	if err := put("pools.json", pools, &input.PoolsFile); err != nil {
+		return stored, err
+	}
+	err = put("input.json", contract.StoredRun{Input: *input, Plan: p.ID, Goal: p.Goal, Nodes: len(p.Nodes)}, &stored)
+	return stored, err
 }
 
-func (a *app) execute(ctx context.Context, c client.Client, input contract.RemediationInput, p *plan.Plan) (client.WorkflowRun, error) {
-	handle, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: contract.RemediationID(input.Run), TaskQueue: contract.QueueMain,
-		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            fmt.Sprintf("%s: %d nodes", p.ID, len(p.Nodes)),
-		StaticDetails:                            fmt.Sprintf("%s\n\nrepository `%s`", p.Goal, input.Repository),
-		Memo:                                     map[string]any{"run": input.Run, "plan": p.ID, "repository": input.Repository, "branch": contract.RunBranch(input.Run)},
-	}, contract.WorkflowRemediation, input)
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return nil, refuseUsed(input.Run, true)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start run %s: %w", input.Run, err)
-	}
-	return handle, nil
-}
-
-// follow does what the flags ask for once the run has started.
-func (a *app) follow(ctx context.Context, c client.Client, handle client.WorkflowRun, run string, o startOptions) error {
-	told := started{Run: run, WorkflowID: contract.RemediationID(run), Decision: "started", Branch: contract.RunBranch(run)}
-	if !a.json {
-		fmt.Fprintf(a.Out, "started run %s (branch %s)\n", run, told.Branch)
-	}
+// follow does what the flags ask for once the run is admitted.
+func (a *app) follow(ctx context.Context, c client.Client, told started, o startOptions) error {
 	switch {
 	case o.watch:
-		return a.watch(ctx, c, run, o.noHold)
+		return a.watch(ctx, c, told.Run, o.noHold)
 	case o.wait && o.noHold:
-		return a.waitNoHold(ctx, c, run, told)
+		return a.waitNoHold(ctx, c, told.Run, told)
 	case o.wait:
-		var result contract.RemediationResult
-		if err := handle.Get(ctx, &result); err != nil {
-			if ctx.Err() != nil {
-				fmt.Fprintf(a.Err, "stopped waiting; the run goes on: starter watch %s\n", run)
-				return exit(ExitInterrupted)
-			}
-			return fmt.Errorf("wait for run %s: %w", run, err)
-		}
-		return a.sayClosed(ctx, told, result)
+		return a.waitClosed(ctx, c, told)
 	case a.json:
 		return json.NewEncoder(a.Out).Encode(told)
 	}
-	fmt.Fprintf(a.Out, "watch it with: starter watch %s\n", run)
+	fmt.Fprintf(a.Out, "watch it with: starter watch %s\n", told.Run)
 	return nil
+}
+
+// waitClosed waits for the end of a run.
+func (a *app) waitClosed(ctx context.Context, c client.Client, told started) error {
+	never, err := a.awaitBegun(ctx, c, told.Run)
+	if err != nil {
+		return err
+	}
+	if never != nil {
+		return a.sayClosed(ctx, told, contract.RemediationResult{Run: told.Run, Status: never.Status, Reason: never.Reason})
+	}
+	var result contract.RemediationResult
+	if err := c.GetWorkflow(ctx, told.WorkflowID, "").Get(ctx, &result); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintf(a.Err, "stopped waiting; the run goes on: starter watch %s\n", told.Run)
+			return exit(ExitInterrupted)
+		}
+		return fmt.Errorf("wait for run %s: %w", told.Run, err)
+	}
+	return a.sayClosed(ctx, told, result)
 }
 
 // waitNoHold waits for the end or for a hold, whichever is first.

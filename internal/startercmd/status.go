@@ -44,6 +44,9 @@ func (a *app) statusCommand() *cobra.Command {
 
 func writeStatus(w io.Writer, v contract.RunView) {
 	fmt.Fprintf(w, "run      %s\nstatus   %s", v.Run, v.Status)
+	if v.Position > 0 {
+		fmt.Fprintf(w, " at place %d", v.Position)
+	}
 	if v.Reason != "" {
 		fmt.Fprintf(w, ": %s", v.Reason)
 	}

@@ -65,7 +65,10 @@ func startServer(s *Server, durable bool) (*Server, error) {
 	if durable && s.target == "" {
 		s.file = filepath.Join(s.dir, "server.db")
 	}
-	return s, s.launch()
+	if err := s.launch(); err != nil {
+		return s, err
+	}
+	return s, letRunsWork(s.Address)
 }
 
 // Restart starts a server that has ended again, on its port and database.
