@@ -42,6 +42,7 @@ type host struct {
 	releases []contract.ReleaseInput
 	proofs   []contract.QuietInput
 	record   *contract.RunRecord
+	hub      hubModel
 }
 
 // attemptScript is how an attempt goes.
@@ -63,7 +64,8 @@ func newHost(units ...plan.Unit) *host {
 		opened: contract.OpenRunResult{
 			Config: contract.Artifact{URI: "runs/r/config.json"}, PlanID: "p", BaseCommit: "base", Truth: "base",
 			Units: len(units), Gate: 1, GateOnRed: string(plan.OnRedAttribute), Baseline: string(plan.BaselineAccept),
-			Policy: contract.RunPolicy{Spill: string(plan.SpillSameTier), GateMinutes: 10, Limits: contract.Limits{Worker: 60, Land: 30}},
+			// Most tests want to see how a run ends by itself: nobody answers.
+			Policy: contract.RunPolicy{Unattended: true, Spill: string(plan.SpillSameTier), GateMinutes: 10, Limits: contract.Limits{Worker: 60, Land: 30}},
 		},
 	}
 }
@@ -81,6 +83,7 @@ func (h *host) register(registry worker.ActivityRegistry, service bool) {
 	} {
 		registry.RegisterActivityWithOptions(code, activity.RegisterOptions{Name: name})
 	}
+	h.registerGates(registry)
 	if service {
 		registry.RegisterActivityWithOptions(h.EnsureBrokers, activity.RegisterOptions{Name: "EnsureBrokers"})
 		registry.RegisterActivityWithOptions(h.ClosedWorkflows, activity.RegisterOptions{Name: "ClosedWorkflows"})
@@ -197,7 +200,11 @@ func (h *host) LandWork(ctx context.Context, in contract.LandInput) (contract.La
 	} else if err != nil {
 		return contract.LandEnd{}, err
 	}
-	return h.script(in.NodeInput).land, nil
+	end := h.script(in.NodeInput).land
+	if end.Commit != "" {
+		h.hub.land(in.NodeInput)
+	}
+	return end, nil
 }
 
 func (h *host) ReleaseWorktree(ctx context.Context, in contract.ReleaseInput) (contract.ReleaseEnd, error) {
@@ -223,6 +230,9 @@ func (h *host) RunGate(ctx context.Context, in contract.GateInput) (contract.Gat
 	}
 	if h.gate != nil {
 		return h.gate(ctx, in)
+	}
+	if h.hub.red != nil {
+		return h.hub.gate(in), nil
 	}
 	return contract.GateEnd{Kind: "executed", Verdict: "green", Commit: "truth", Seconds: 1}, nil
 }

@@ -110,6 +110,7 @@ func (f *farm) of(run string) *host {
 func (f *farm) byURI(uri string) *host { return f.of(strings.Split(uri, "/")[1]) }
 
 func (f *farm) register(w worker.Worker) {
+	f.registerGates(w)
 	for name, code := range map[string]any{
 		"OpenRun": func(ctx context.Context, in contract.OpenRunInput) (contract.OpenRunResult, error) {
 			return f.of(in.Run).OpenRun(ctx, in)
@@ -261,7 +262,10 @@ func (l *lab) untilStatus(status contract.RunStatus) contract.RunView {
 
 // hold makes the host's activities of a name wait until release; entered is
 // closed when the first has begun. A cancelled activity does not wait.
-func (h *host) hold(name string) (entered <-chan struct{}, release func()) {
+func (h *host) hold(name string) (entered <-chan struct{}, release func()) { return h.holdNth(name, 1) }
+
+// holdNth does so from the nth activity of the name on.
+func (h *host) holdNth(name string, n int) (entered <-chan struct{}, release func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	var once, open sync.Once
 	previous := h.hook
@@ -271,7 +275,7 @@ func (h *host) hold(name string) (entered <-chan struct{}, release func()) {
 				return err
 			}
 		}
-		if began != name {
+		if began != name || h.count(name) < n {
 			return nil
 		}
 		once.Do(func() { close(in) })

@@ -109,6 +109,6 @@ func (g *Gate) reblock() GateStep {
 }
 
 func (g *Gate) end() GateStep {
-	g.Ended = fmt.Sprintf("the gate is red after everything was re-opened %d times", g.Reblocks)
+	g.Ended = fmt.Sprintf("the gate is red after everything was opened again %d times", g.Reblocks)
 	return GateEnd
 }
