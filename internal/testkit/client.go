@@ -24,17 +24,21 @@ type Client struct {
 	Address   string
 	State     string // state folder, shared with the host so that artifacts are seen
 	Artifacts string // empty: in the state folder
+	keys      string // key file of the payload codec; empty: none
 	server    client.Client
 }
 
 // NewClient connects; the caller closes it.
 func NewClient(address, state string) (*Client, error) {
-	connection := config.Connection{Address: address}
+	return newClient(config.Connection{Address: address}, state)
+}
+
+func newClient(connection config.Connection, state string) (*Client, error) {
 	server, err := connection.Dial(context.Background(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Address: address, State: state, server: server}, nil
+	return &Client{Address: connection.Address, State: state, keys: connection.CodecKeys, server: server}, nil
 }
 
 // Close ends the connection.
@@ -58,6 +62,9 @@ func (c *Client) Starter(t testing.TB, args ...string) Result {
 	}
 	cmd := exec.CommandContext(ctx, Program("starter"), args...)
 	cmd.Env = cleanEnviron()
+	if c.keys != "" {
+		cmd.Env = append(cmd.Env, codecVariable+"="+c.keys)
+	}
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()

@@ -147,14 +147,16 @@ func (f *Fleet) Scene(c *Case) Scene {
 	return s
 }
 
-// Lose kills a host for good: its processes and everything on its disk.
-func (f *Fleet) Lose(t testing.TB, h *Host) {
+// Lose kills a host for good: its processes, and its state folder is moved away.
+// It returns where that lies now, which nobody but the test can know.
+func (f *Fleet) Lose(t testing.TB, h *Host) string {
 	t.Helper()
 	h.Kill()
 	// Its supervisors end what it had started; afterwards nothing of it does anything any more.
 	EventuallyNone(t, "processes of the lost host", func() []string { return Marked("-", h.State) })
 	require.NoError(t, os.Rename(h.State, h.State+".lost"))
 	f.Hosts = slices.DeleteFunc(f.Hosts, func(other *Host) bool { return other == h })
+	return h.State + ".lost"
 }
 
 // At returns the host in whose state folder a tree lies; nil when it is none of them.

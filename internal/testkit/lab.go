@@ -4,11 +4,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"mendflow/internal/config"
 )
+
+// codecVariable names the key file of the payload codec to the programs.
+const codecVariable = "MENDFLOW_CODEC_KEYS_FILE"
 
 // Lab is a server, one host that serves scripted pools, and a user's client.
 type Lab struct {
@@ -25,6 +31,8 @@ type LabOptions struct {
 	Durable bool     // the server keeps its database in a file
 	Pools   []Pool   // empty: one pool `scripted`
 	Env     []string // of the host worker
+	// CodecKeys is the key file of the payload codec, for host and client; empty: nothing is encrypted.
+	CodecKeys string
 }
 
 // NewLab brings a lab up in a temporary folder; it ends with the test.
@@ -60,11 +68,15 @@ func OpenLab(dir string, o LabOptions) (*Lab, error) {
 	if l.Server, err = StartServer(dir, o.Durable); err != nil {
 		return l, err
 	}
-	l.Host, err = StartHost(HostOptions{Address: l.Server.Address, State: filepath.Join(dir, "state", "mendflow"), Pools: l.Pools, Env: o.Env})
+	env := o.Env
+	if o.CodecKeys != "" {
+		env = append(slices.Clone(env), codecVariable+"="+o.CodecKeys)
+	}
+	l.Host, err = StartHost(HostOptions{Address: l.Server.Address, State: filepath.Join(dir, "state", "mendflow"), Pools: l.Pools, Env: env})
 	if err != nil {
 		return l, err
 	}
-	l.Client, err = NewClient(l.Server.Address, l.Host.State)
+	l.Client, err = newClient(config.Connection{Address: l.Server.Address, CodecKeys: o.CodecKeys}, l.Host.State)
 	return l, err
 }
 
