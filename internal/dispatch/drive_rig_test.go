@@ -25,6 +25,7 @@ type rig struct {
 	settled  []contract.Settlement
 	stranded []contract.Stranding
 	friction []contract.Friction
+	claims   []contract.ClaimReport
 	wake     time.Time
 	drained  bool
 	reports  int
@@ -98,6 +99,7 @@ func (r *rig) take(a *Actions) {
 		r.settled = append(r.settled, rep.Settled...)
 		r.stranded = append(r.stranded, rep.Stranded...)
 		r.friction = append(r.friction, rep.Friction...)
+		r.claims = append(r.claims, rep.Claims...)
 	}
 }
 
