@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"time"
 
 	"mendflow/internal/contract"
 	"mendflow/internal/gate"
@@ -11,9 +13,12 @@ import (
 	"mendflow/internal/report"
 )
 
-// Publication writes reports.
+// Publication writes reports and carries out closing actions.
 type Publication struct {
 	Host *Host
+	Now  func() time.Time
+	// HTTP speaks to forges; nil: a client with a time limit.
+	HTTP *http.Client
 }
 
 // WriteReport renders the report pair from what the run stored and what git says.
@@ -50,21 +55,32 @@ func (a *Publication) write(ctx context.Context, in contract.ReportInput) (contr
 		return end, err
 	}
 	model := report.Build(facts)
+	stored, err := a.store(ctx, in.Run, model)
+	if err != nil {
+		return end, err
+	}
+	end.JSON, end.Markdown = stored.JSON, stored.Markdown
+	end.Refs = end.Refs[:min(len(end.Refs), shownRefs)] // the report has them all
+	return end, nil
+}
+
+// store renders the report pair and keeps it.
+func (a *Publication) store(ctx context.Context, run string, model report.Model) (contract.ReportEnd, error) {
+	var end contract.ReportEnd
 	data, err := report.JSON(model)
 	if err != nil {
 		return end, fmt.Errorf("render report: %w", err)
 	}
-	ref, err := a.Host.Artifacts.Put(ctx, contract.ReportKey(in.Run, contract.ReportJSON), data)
+	ref, err := a.Host.Artifacts.Put(ctx, contract.ReportKey(run, contract.ReportJSON), data)
 	if err != nil {
 		return end, fmt.Errorf("store report: %w", err)
 	}
 	end.JSON = reference(ref)
-	ref, err = a.Host.Artifacts.Put(ctx, contract.ReportKey(in.Run, contract.ReportMarkdown), report.Markdown(model))
+	ref, err = a.Host.Artifacts.Put(ctx, contract.ReportKey(run, contract.ReportMarkdown), report.Markdown(model))
 	if err != nil {
 		return end, fmt.Errorf("store report: %w", err)
 	}
 	end.Markdown = reference(ref)
-	end.Refs = end.Refs[:min(len(end.Refs), shownRefs)] // the report has them all
 	return end, nil
 }
 
@@ -119,6 +135,9 @@ func (a *Publication) facts(ctx context.Context, opened *openRun, record contrac
 		Status: v.Status, Reason: v.Reason, StartedAt: v.StartedAt, ClosedAt: v.ClosedAt,
 		Items: record.Items, Nodes: record.Nodes, Dispositions: opened.config.Dropped,
 		Friction: v.Friction, Holds: v.Holds, Refs: end.Refs,
+	}
+	if v.Publication != nil {
+		facts.Publication = published(*v.Publication)
 	}
 	if end.Note != "" {
 		facts.Notes = append(facts.Notes, end.Note)

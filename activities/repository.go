@@ -56,6 +56,9 @@ func (a *Repository) open(ctx context.Context, in contract.OpenRunInput, heart *
 	if config.BaseCommit, err = mirror.ResolveBase(ctx, revision); err != nil {
 		return none, fmt.Errorf("resolve base %q: %w", revision, err)
 	}
+	if err := resolveClose(ctx, mirror, &config, revision); err != nil {
+		return none, err
+	}
 	heart.step("truth")
 	if err := mirror.Probe(ctx); err != nil {
 		return none, fmt.Errorf("probe %s: %w", in.Repository, err)

@@ -42,6 +42,7 @@ type host struct {
 	releases []contract.ReleaseInput
 	proofs   []contract.QuietInput
 	record   *contract.RunRecord
+	closing  closingAction
 	hub      hubModel
 }
 
@@ -84,6 +85,7 @@ func (h *host) register(registry worker.ActivityRegistry, service bool) {
 		registry.RegisterActivityWithOptions(code, activity.RegisterOptions{Name: name})
 	}
 	h.registerGates(registry)
+	h.registerClosing(registry)
 	if service {
 		registry.RegisterActivityWithOptions(h.EnsureBrokers, activity.RegisterOptions{Name: "EnsureBrokers"})
 		registry.RegisterActivityWithOptions(h.ClosedWorkflows, activity.RegisterOptions{Name: "ClosedWorkflows"})

@@ -45,6 +45,20 @@ func withRepositoryOptions(ctx workflow.Context, summary string) workflow.Contex
 	})
 }
 
+// withPublishOptions tries a closing action once: the workflow decides about another
+// try, after a wait that outlives workers. Any host may take it, whenever one is there.
+func withPublishOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:             contract.QueueMain,
+		StartToCloseTimeout:   30 * time.Minute, // a push of a large history
+		HeartbeatTimeout:      heartbeatTimeout,
+		WaitForCancellation:   true,
+		RetryPolicy:           &temporal.RetryPolicy{MaximumAttempts: 1},
+		DisableEagerExecution: true,
+		Summary:               summary,
+	})
+}
+
 // withLightOptions is for a short call that touches the store or the server only.
 func withLightOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

@@ -17,6 +17,7 @@ func Register(registry worker.WorkflowRegistry) {
 		{contract.WorkflowLevel, Level},
 		{contract.WorkflowNode, Node},
 		{contract.WorkflowBroker, Broker},
+		{contract.WorkflowPublication, Publication},
 		{contract.WorkflowScheduler, Scheduler},
 	} {
 		registry.RegisterWorkflowWithOptions(w.code, workflow.RegisterOptions{

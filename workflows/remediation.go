@@ -82,8 +82,10 @@ type remediation struct {
 	events []contract.Event
 	shown  attributes
 	report *contract.ReportEnd
-	start  time.Time
-	closed *time.Time
+	// publishing is the closing action; nil: there is none, or it is too early.
+	publishing *publisher
+	start      time.Time
+	closed     *time.Time
 
 	restored bool // what the execution before this one carried is in
 }
@@ -270,6 +272,7 @@ func (r *remediation) result() contract.RemediationResult {
 	if r.report != nil {
 		result.HeadCommit, result.Report = r.report.Head, &r.report.Markdown
 	}
+	result.Publication = r.publicationView()
 	return result
 }
 

@@ -84,6 +84,9 @@ func (r *remediation) register(ctx workflow.Context) error {
 			return fmt.Errorf("register %s: %w", command.name, err)
 		}
 	}
+	if err := registerRetry(ctx, &r.inbox, r.orderPublishRetry); err != nil {
+		return err
+	}
 	return r.registerQueries(ctx)
 }
 

@@ -167,10 +167,10 @@ func (r *remediation) runGate(ctx workflow.Context) {
 	r.gateThen(ctx, gateFinal, r.judged)
 }
 
-// writeReport stores the run's rows, renders the report pair and ends.
+// writeReport stores the run's rows, renders the report pair, publishes and ends.
 func (r *remediation) writeReport(ctx workflow.Context) {
 	if r.report != nil || r.opened.Config.URI == "" {
-		r.finish(ctx)
+		r.publish(ctx)
 		return
 	}
 	if len(r.drives) > 0 { // a failed or cancelled run lets its drives end first
@@ -180,6 +180,7 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 	now := workflow.Now(ctx)
 	r.closed = &now
 	r.settleRecord(ctx)
+	r.preparePublication(ctx)
 	r.launch(ctx, false, func(ctx workflow.Context) error {
 		parts, err := saveParts(ctx, r.in.Run, "record", r.record())
 		if err != nil {
@@ -197,7 +198,7 @@ func (r *remediation) writeReport(ctx workflow.Context) {
 			workflow.GetLogger(ctx).Error("write report", "error", err)
 			r.event(ctx, "the report could not be written: %s", oneLine(err.Error()))
 		}
-		r.finish(ctx)
+		r.publish(ctx)
 	})
 }
 

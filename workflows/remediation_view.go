@@ -43,6 +43,7 @@ func (r *remediation) view() contract.RunView {
 	if r.report != nil {
 		v.Report, v.HeadCommit, v.Refs = &r.report.Markdown, r.report.Head, r.report.Refs
 	}
+	v.Publication = r.publicationView()
 	return v
 }
 
@@ -90,6 +91,9 @@ func (r *remediation) details() string {
 	fmt.Fprintf(&b, "| gate | %s |\n", gate)
 	for _, a := range v.Gate.Attributions {
 		fmt.Fprintf(&b, "| %s | %s |\n", a.Verdict, strings.ReplaceAll(a.Detail, "|", "\\|"))
+	}
+	if p := v.Publication; p != nil {
+		fmt.Fprintf(&b, "| %s | %s %s %s |\n", p.Action, p.State, p.URL, strings.ReplaceAll(p.Detail, "|", "\\|"))
 	}
 	b.WriteString("\n")
 	if r.front != nil {

@@ -192,7 +192,7 @@ func activitySet(host *activities.Host, connected client.Client, namespace strin
 		Landing:     &activities.Landing{Host: host},
 		Gate:        &activities.Gate{Host: host},
 		Artifacts:   &activities.Artifacts{Host: host},
-		Publication: &activities.Publication{Host: host},
+		Publication: &activities.Publication{Host: host, Now: time.Now},
 		Service:     &activities.Service{Server: connected, Blobs: host.Artifacts},
 	}
 }
