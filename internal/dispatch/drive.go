@@ -216,13 +216,15 @@ func (d *Drive) spill() plan.Spill {
 	return plan.Spill(d.in.Policy.Spill)
 }
 
-// nodeView is the node as selection sees it.
-func (d *Drive) nodeView(n *driveNode) NodeView {
+// view is the node as selection sees it.
+func (n *driveNode) view() NodeView {
 	v := NodeView{Tier: plan.Tier(n.Tier), Tokens: n.Tokens, Refused: n.Refused, FirstPool: n.FirstPool}
 	if v.Tier == "" {
 		v.Tier = plan.TierStandard
 	}
-	v.Kept = d.keptBy(n)
+	if n.Kept != nil {
+		v.Kept = n.Kept.Pool
+	}
 	for _, t := range n.tickets {
 		v.Tickets = append(v.Tickets, t.pool.def.ID)
 	}

@@ -138,14 +138,3 @@ func (d *Drive) endClaim(n *driveNode, res *contract.AttemptResult) {
 	})
 	n.claim = nil
 }
-
-// keptBy is the pool that the node's tree ties it to; a person who left is not waited for.
-func (d *Drive) keptBy(n *driveNode) string {
-	if n.Kept == nil {
-		return ""
-	}
-	if p := d.pool(n.Kept.Pool); p != nil && p.attended {
-		return ""
-	}
-	return n.Kept.Pool
-}

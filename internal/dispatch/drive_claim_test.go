@@ -130,6 +130,21 @@ func TestAClaimIsTakenBackBeforeItsAttemptBegins(t *testing.T) {
 	require.Equal(t, contract.ClaimDeclined, a.Reports[0].Claims[0].State)
 }
 
+func TestAClaimIsDeclinedWhenItsPoolLeavesBeforeTheGrant(t *testing.T) {
+	t.Parallel()
+	in := input([]contract.Pool{hostPool("desk", 1)}, admissions("a")...)
+	in.Attended = true
+	d := NewDrive(in)
+	d.Claim(contract.Claim{ID: "1", Pool: "desk"}, t0)
+	ticket := d.Decide(t0).Messages[0].Tickets.Reserve[0].Ticket
+	d.SetPools([]contract.Pool{commandPool("program", 1)})
+	require.Empty(t, d.Receive(contract.Grants{Account: "desk", Granted: []string{ticket}, Seq: 1}, t0))
+	a := d.Decide(t0)
+	require.Equal(t, contract.ClaimDeclined, a.Reports[0].Claims[0].State)
+	require.Equal(t, "program", d.Status().Pools[0].ID)
+	require.Len(t, a.Messages, 2, "given back there, asked for here")
+}
+
 // A drive of a build that did not know attended pools goes on as it began.
 func TestDrivesThatDoNotKnowAttendedPoolsPlaceNodesThere(t *testing.T) {
 	t.Parallel()

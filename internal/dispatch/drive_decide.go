@@ -165,7 +165,7 @@ func (pass *placement) turn(n *driveNode) {
 
 // node finds the pool of one node.
 func (pass *placement) node(n *driveNode) {
-	s := newSelection(pass.d.nodeView(n), pass.views, pass.d.spill(), pass.now)
+	s := newSelection(n.view(), pass.views, pass.d.spill(), pass.now)
 	pass.drop(n, func(t *driveTicket) bool {
 		return !slices.ContainsFunc(s.order, func(p *PoolView) bool { return p.ID == t.pool.def.ID })
 	})
@@ -192,7 +192,7 @@ func (pass *placement) node(n *driveNode) {
 // hedge asks another idle pool as well when the wait has become long.
 func (pass *placement) hedge(n *driveNode) {
 	for {
-		s := newSelection(pass.d.nodeView(n), pass.views, pass.d.spill(), pass.now)
+		s := newSelection(n.view(), pass.views, pass.d.spill(), pass.now)
 		idle := slices.IndexFunc(s.order, func(p *PoolView) bool { return p.Free > 0 && !s.waitsAt(p) })
 		if idle < 0 {
 			return

@@ -77,7 +77,7 @@ func BenchmarkDecideWith200NodesAnd6Pools(b *testing.B) {
 		views := d.views()
 		for b.Loop() {
 			for _, n := range d.queue {
-				Select(d.nodeView(n), views, plan.SpillSameTier, t0)
+				Select(n.view(), views, plan.SpillSameTier, t0)
 			}
 		}
 	})

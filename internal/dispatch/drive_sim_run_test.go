@@ -287,7 +287,7 @@ func (r *simRun) checkIdle(d *simDrive) {
 		if n.run != nil || n.notBefore.After(r.w.now) {
 			continue
 		}
-		s := newSelection(d.drive.nodeView(n), views, d.drive.spill(), r.w.now)
+		s := newSelection(n.view(), views, d.drive.spill(), r.w.now)
 		if len(n.tickets) == 0 {
 			require.Nil(r.w.t, s.best(), "%s has no ticket although a slot is free", n.Node)
 			continue

@@ -50,7 +50,7 @@ func (d *Drive) Explain(node string, now time.Time) (reasons []contract.PoolReas
 	if n.run != nil {
 		reasons = append(reasons, contract.PoolReason{Pool: n.run.pool.def.ID, Reason: "runs there"})
 	}
-	s := newSelection(d.nodeView(n), d.views(), d.spill(), now)
+	s := newSelection(n.view(), d.views(), d.spill(), now)
 	chosen := ""
 	switch best := s.best(); {
 	case n.run != nil:
