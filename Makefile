@@ -13,6 +13,9 @@ WORKFLOWCHECK := $(TOOLS)/workflowcheck-$(WORKFLOWCHECK_VERSION)
 
 SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not -name '*_test.go' -not -path './.cache/*') go.mod go.sum
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
+# The embedded server is two modules of their own: the server, and beneath it the driver of its database, which is C.
+IN_SERVER := cd internal/devserver && GOFLAGS="$${GOFLAGS-} -tags=sqlite_fts5"
+IN_DRIVER := cd internal/devserver/sqlite && GOFLAGS="$${GOFLAGS-} -tags=sqlite_fts5"
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
 .PHONY: test-agents test-postgres help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
@@ -28,9 +31,9 @@ bin/starter: $(SOURCES) $(SCHEMAS)
 bin/worker: $(SOURCES) $(SCHEMAS)
 	go build -o $@ ./worker
 
-# The embedded server is a module of its own; its first build takes some minutes.
+# Its first build takes some minutes.
 bin/devserver: $(SERVER_SOURCES)
-	cd internal/devserver && go build -o ../../bin/devserver .
+	$(IN_SERVER) go build -o ../../bin/devserver .
 
 demo: build ## run the tour from start to end against the embedded server
 	examples/tour/demo
@@ -45,26 +48,30 @@ check: format lint lint-rules tidy vet unit devserver-test workflowcheck fuzz e2
 format: ## refuse files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
 
-lint: $(GOLANGCI) ## linter with the import rules, both modules
+lint: $(GOLANGCI) ## linter with the import rules, all modules
 	$(GOLANGCI) run --allow-parallel-runners ./...
-	cd internal/devserver && $(GOLANGCI) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	$(IN_SERVER) $(GOLANGCI) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	$(IN_DRIVER) $(GOLANGCI) run --allow-parallel-runners --config ../../../.golangci.yml ./...
 
 lint-rules: $(GOLANGCI) ## plant forbidden imports in a copy and see the linter refuse each
 	scripts/lint-rules $(GOLANGCI)
 
-tidy: ## refuse a go.mod that is not tidy, in both modules
+tidy: ## refuse a go.mod that is not tidy, in all modules
 	go mod tidy -diff
-	cd internal/devserver && go mod tidy -diff
+	$(IN_SERVER) go mod tidy -diff
+	$(IN_DRIVER) go mod tidy -diff
 
 vet:
 	go vet ./...
-	cd internal/devserver && go vet ./...
+	$(IN_SERVER) go vet ./...
+	$(IN_DRIVER) go vet ./...
 
 unit: bin/devserver ## race tests of the main module, replay of kept histories included
 	go test -race -timeout 20m $$(go list ./... | grep -v '^mendflow/e2e')
 
 devserver-test: bin/devserver
-	cd internal/devserver && go test -timeout 10m ./...
+	$(IN_DRIVER) go test -timeout 10m ./...
+	$(IN_SERVER) go test -timeout 10m ./...
 
 workflowcheck: $(WORKFLOWCHECK) ## refuse workflow code that is not deterministic
 	$(WORKFLOWCHECK) -config .workflowcheck.yaml ./workflows/...
@@ -73,7 +80,7 @@ e2e: build ## end-to-end tests against the embedded server
 	go test -timeout 30m ./e2e/...
 
 test-postgres: build ## the embedded server's tests and the end-to-end tests on a PostgreSQL of Debian's package
-	scripts/with-postgres sh -c 'cd internal/devserver && go test -count=1 -timeout 10m -run Postgres .'
+	scripts/with-postgres sh -c 'cd internal/devserver && go test -tags=sqlite_fts5 -count=1 -timeout 10m -run Postgres .'
 	scripts/with-postgres go test -count=1 -timeout 40m ./e2e/...
 
 bench: build ## the figures of docs/performance.md

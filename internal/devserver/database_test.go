@@ -118,7 +118,7 @@ func TestDatabaseIsInWALModeAndNeverWaitsForTheDisk(t *testing.T) {
 	require.Equal(t, []byte{2, 2}, head[18:20], "write and read version of the header say WAL")
 }
 
-// A cancelled query makes the driver drop its connection, and with it the exclusive lock; others must not notice.
+// A cancelled query is interrupted on the connection that everybody shares; others must not notice.
 func TestCancelledQueryDoesNotDisturbOthers(t *testing.T) {
 	t.Parallel()
 	_, db := preparedDatabase(t)
