@@ -40,16 +40,20 @@ func askedText(blocked, questions int) string {
 		parts = append(parts, fmt.Sprintf("%d blocked %s", blocked, plural(blocked, "finding")))
 	}
 	if questions > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s of workers", questions, plural(questions, "question")))
+		parts = append(parts, fmt.Sprintf("%d %s of %s", questions, plural(questions, "question"), plural(questions, "a worker")))
 	}
-	return strings.Join(parts, " and ") + " wait for an answer; nothing else can run"
+	verb := "wait"
+	if blocked+questions == 1 {
+		verb = "waits"
+	}
+	return fmt.Sprintf("%s %s for an answer; nothing else can run", strings.Join(parts, " and "), verb)
 }
 
 func plural(n int, noun string) string {
 	if n == 1 {
 		return noun
 	}
-	return noun + "s"
+	return strings.TrimPrefix(noun, "a ") + "s"
 }
 
 // verifyAgain asks whether others repaired what is blocked.
@@ -129,13 +133,13 @@ func (r *remediation) orderTriage(ctx workflow.Context, order contract.Operator)
 	if order.Action == contract.TriageHalt {
 		return r.halt(ctx, order)
 	}
+	findings := r.triaged(order.Item)
+	changes, err := r.front.Triage(order.Action, findings...)
+	if err != nil { // it was checked before
+		return r.answered(ctx, []string{err.Error()})
+	}
 	var done []string
-	for _, finding := range r.triaged(order.Item) {
-		changes, err := r.front.Triage(finding, order.Action)
-		if err != nil { // refused before; another finding of the order may have moved it
-			done = append(done, err.Error())
-			continue
-		}
+	for _, finding := range findings {
 		done = append(done, r.tellAnswer(ctx, finding, order.Action, changes))
 	}
 	return r.answered(ctx, done)
@@ -154,8 +158,8 @@ func (r *remediation) orderAnswer(ctx workflow.Context, order contract.Operator)
 func (r *remediation) tellAnswer(ctx workflow.Context, finding, action string, changes dispatch.Changes) string {
 	row, _ := r.front.Item(finding)
 	text := fmt.Sprintf("%s: %s, now %s", finding, action, row.Status)
-	if slices.Contains(changes.Opened, changes.Node) {
-		text += "; " + changes.Node + " is opened again"
+	if slices.Contains(changes.Opened, row.Node) {
+		text += "; " + row.Node + " is opened again"
 	}
 	r.event(ctx, "%s", text)
 	return text

@@ -48,7 +48,7 @@ func TestRunWaitsForAnswersAndGoesOnWithEach(t *testing.T) {
 
 	v := l.untilStatus(contract.RunPaused)
 	require.Equal(t, contract.HoldQuestion, v.Holds[0].Kind)
-	require.Contains(t, v.Holds[0].Reason, "2 blocked findings and 1 question of workers")
+	require.Contains(t, v.Holds[0].Reason, "2 blocked findings and 1 question of a worker")
 	require.Equal(t, "starter triage "+l.in.Run, v.Holds[0].Lift)
 	require.Equal(t, 1, v.Nodes[string(contract.NodeLanded)], "everything else went on")
 	require.Zero(t, h.count("RunGate")-1, "the gate waits for what is still open")

@@ -148,27 +148,39 @@ func (f *Frontier) block(n int, reason string, c *Changes) {
 	f.sortChanges(c)
 }
 
-// Triage answers for one blocked item: retry begins the node's next opening with
-// new bounds, ignore skips the item, halt asks the host to close the run and
-// changes nothing here. The error is CheckTriage's.
-func (f *Frontier) Triage(finding, action string) (Changes, error) {
-	if err := f.CheckTriage(finding, action); err != nil {
-		return Changes{}, err
+// Triage answers for blocked items, all in the same way: retry begins the next
+// opening of their nodes with new bounds, ignore skips them, halt asks the host to
+// close the run and changes nothing here. An error, CheckTriage's, changes nothing.
+func (f *Frontier) Triage(action string, findings ...string) (Changes, error) {
+	for _, finding := range findings {
+		if err := f.CheckTriage(finding, action); err != nil {
+			return Changes{}, err
+		}
 	}
-	at := f.ix.byFinding[finding]
-	n, it := at[0], &f.s.Items[at[1]]
-	before, c := f.snapshot(n), Changes{Node: f.s.Units[n].ID}
-	switch action {
-	case TriageHalt:
-		return Changes{Node: c.Node, State: f.s.Nodes[n].State, Halt: true}, nil
-	case TriageRetry:
-		*it = itemState{Status: contract.ItemPending, Question: asked(it), Answer: it.Answer}
-		f.tryAgain(n, "retried by an operator", true, &c)
-	case TriageIgnore:
-		it.Status, it.Reason = contract.ItemIgnored, "ignored by an operator: "+it.Reason
-		f.settleItems(n)
+	var c Changes
+	if action == TriageHalt {
+		c.Halt = true
+		return c, nil
 	}
-	f.finishAnswer(n, before, &c)
+	for _, finding := range findings { // dead ends are freed when all is said: an answer for one stands on its own
+		at := f.ix.byFinding[finding]
+		n, it := at[0], &f.s.Items[at[1]]
+		before := f.snapshot(n)
+		if action == TriageRetry {
+			*it = itemState{Status: contract.ItemPending, Question: asked(it), Answer: it.Answer}
+			f.tryAgain(n, "retried by an operator", true, &c)
+		} else {
+			it.Status, it.Reason = contract.ItemIgnored, "ignored by an operator: "+it.Reason
+			f.settleItems(n)
+		}
+		f.satisfy(n)
+		c.Node, c.Items = f.s.Units[n].ID, append(c.Items, f.changed(n, before)...)
+	}
+	f.freeDeadEnds(&c)
+	if n, ok := f.ix.byID[c.Node]; ok {
+		c.State = f.s.Nodes[n].State
+	}
+	f.sortChanges(&c)
 	return c, nil
 }
 

@@ -300,7 +300,7 @@ func (s *simulation) answer() {
 	}
 	if rapid.Bool().Draw(s.t, "triage") {
 		action := rapid.SampledFrom([]string{TriageRetry, TriageIgnore}).Draw(s.t, "action")
-		do(func(f *Frontier) (Changes, error) { return f.Triage(it.Finding, action) })
+		do(func(f *Frontier) (Changes, error) { return f.Triage(action, it.Finding) })
 		return
 	}
 	kind := rapid.SampledFrom([]string{AnswerClarified, AnswerReject, AnswerDefer}).Draw(s.t, "kind")

@@ -45,7 +45,7 @@ func TestOnlyItemsThatNobodyDecidedAreAsked(t *testing.T) {
 	require.True(t, ok)
 	require.True(t, row.Deferred)
 	require.Equal(t, contract.ItemBlocked, row.Status)
-	_, err = f.Triage("F-A", TriageRetry)
+	_, err = f.Triage(TriageRetry, "F-A")
 	require.NoError(t, err, "an operator may think better of it")
 	require.Equal(t, []string{"F-B"}, findingsOf(f.ItemPage(0, 0, true)))
 }
@@ -93,7 +93,7 @@ func TestOperatorsDecisionStandsAgainstAVerificationUnderWay(t *testing.T) {
 	failsTwice(t, f, "A")
 	_, _, ok := f.VerifyAgain("t1")
 	require.True(t, ok)
-	_, err := f.Triage("F-A", TriageRetry)
+	_, err := f.Triage(TriageRetry, "F-A")
 	require.NoError(t, err)
 	require.Empty(t, f.VerifiedAgain("A", "t1", []string{"F-A"}, "green now").Items)
 	require.Equal(t, contract.ItemPending, status(t, f, "F-A").Status)
@@ -142,4 +142,27 @@ func TestNewQuestionForgetsTheOldAnswer(t *testing.T) {
 	ends(t, f, "A", contract.NodeLanded, "F-A=resolved")
 	row := status(t, f, "F-A")
 	require.Equal(t, []string{"which?", "the left one"}, []string{row.Question, row.Answer}, "the report shows both")
+}
+
+func TestAnAnswerForAllReachesDeadEndsToo(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{TriageIgnore, TriageRetry} {
+		f := NewFrontier([]plan.Unit{node("A", "a"), node("B", "b", "A"), node("C", "c", "B")}, FrontierOptions{})
+		admitted(f, 1)
+		ends(t, f, "A", contract.NodeBlocked)
+		require.Len(t, f.DeadEnds(), 2)
+		_, err := f.Triage(action, "F-A", "F-none")
+		require.Error(t, err)
+		require.Equal(t, contract.ItemBlocked, status(t, f, "F-A").Status, "all or nothing")
+		c, err := f.Triage(action, "F-A", "F-B", "F-C")
+		require.NoError(t, err)
+		require.Len(t, c.Items, 3)
+		require.Empty(t, f.DeadEnds())
+		if action == TriageIgnore {
+			require.Equal(t, TerminalDone, f.Waiting().Kind)
+			continue
+		}
+		require.Equal(t, []string{"A"}, c.Opened, "the others never ran")
+		require.Equal(t, []string{"A"}, admitted(f, 9))
+	}
 }
