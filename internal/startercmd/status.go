@@ -55,6 +55,9 @@ func writeStatus(w io.Writer, v contract.RunView) {
 	if v.Gate.Kind != "" {
 		fmt.Fprintf(w, "gate     %s %s %s\n", v.Gate.Kind, v.Gate.Verdict, v.Gate.Detail)
 	}
+	for _, a := range v.Gate.Attributions {
+		fmt.Fprintf(w, "culprit  %s: %s\n", a.Verdict, a.Detail)
+	}
 	for _, h := range v.Holds {
 		fmt.Fprintf(w, "hold     %s\n", holdLine(h))
 	}
