@@ -59,6 +59,8 @@ type scenario struct {
 	name string
 	host func() *host
 	run  func(t *testing.T, l *lab) // begun to ended; nil: begin and wait
+	// pools of the run; nil: one of a program.
+	pools func() []contract.Pool
 }
 
 func scenarios() []scenario {
@@ -203,6 +205,7 @@ func scenarios() []scenario {
 			l.ordered(contract.CommandRecover, contract.Operator{How: contract.RecoverClean})
 			l.wait()
 		}},
+		{name: "attended", host: attendedHost, pools: attendedPools, run: attend},
 		{name: "pools-and-budget", host: diamond, run: func(t *testing.T, l *lab) {
 			entered, release := l.host.hold("RunWorker")
 			defer release()
@@ -228,7 +231,11 @@ func recordHistories(t *testing.T) {
 	kept := map[string]bool{}
 	for _, s := range scenarios() {
 		t.Run("record-"+s.name, func(t *testing.T) {
-			l := newLab(t, s.host())
+			var pools []contract.Pool
+			if s.pools != nil {
+				pools = s.pools()
+			}
+			l := newLab(t, s.host(), pools...)
 			if s.run != nil {
 				s.run(t, l)
 			} else {

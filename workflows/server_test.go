@@ -111,6 +111,7 @@ func (f *farm) byURI(uri string) *host { return f.of(strings.Split(uri, "/")[1])
 
 func (f *farm) register(w worker.Worker) {
 	f.registerClosing(w)
+	f.registerAttended(w)
 	f.registerGates(w)
 	for name, code := range map[string]any{
 		"OpenRun": func(ctx context.Context, in contract.OpenRunInput) (contract.OpenRunResult, error) {
