@@ -35,7 +35,7 @@ func (l *launch) work(ctx context.Context) error {
 	}
 	l.bare = built.OwnSandbox || !l.Host.Confine
 	before := l.lookAround(ctx)
-	masker := redact.NewMasker(l.Host.values(append(append([]string{}, l.pool.Env...), l.opened.config.Plan.Env...)))
+	masker := l.Host.maskerFor(l.opened, l.pool)
 	logging, done := afterwards(ctx)
 	defer done()
 	log, err := l.Host.Artifacts.Writer(logging, fmt.Sprintf("runs/%s/nodes/%s/a%d/worker.log", l.in.Run, l.in.Node, l.in.Attempt), masker)

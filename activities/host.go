@@ -76,7 +76,7 @@ type openRun struct {
 	mirror *gitrepo.Mirror
 	nodes  map[string]int // index into config.Plan.Nodes
 	units  map[string]int // index into config.Units
-	masker *redact.Masker // masks the secrets of setup, verify and gate
+	masker *redact.Masker // masks every secret of the run that this host knows
 }
 
 // cachedRuns bounds what a host remembers; a run is read again when it was forgotten.
@@ -107,7 +107,7 @@ func (h *Host) run(ctx context.Context, config contract.Artifact) (*openRun, err
 	if r.mirror, err = h.mirror(ctx, r.config.Repository, &r.config.Plan); err != nil {
 		return nil, err
 	}
-	r.masker = redact.NewMasker(h.values(r.config.Plan.Env))
+	r.masker = redact.NewMasker(h.values(h.secretNames(&r.config)))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.runs == nil || len(h.runs) >= cachedRuns {

@@ -163,9 +163,7 @@ func (l *lander) collect(ctx context.Context) error {
 		Command: l.command(), ExitCode: l.rec.Exit, Changed: l.work.Paths(),
 	}
 	result, friction, err := readResult(resultFile(l.dir), l.rec.Attempt.Findings)
-	if err != nil {
-		l.ended.Invalid = err.Error()
-	}
+	l.ended.Invalid = l.mask(result, friction, err)
 	l.ended.Result = result
 	l.end.Friction = append(l.end.Friction, friction...)
 	return nil

@@ -123,7 +123,7 @@ func shapes(secret string) map[string]bool {
 			add(once)
 			add(inJSON(once, html)) // an event that quotes an event
 		}
-		for _, escaped := range []string{url.QueryEscape(s), url.PathEscape(s), percent(s)} {
+		for _, escaped := range []string{url.QueryEscape(s), url.PathEscape(s), percent(s), percentAll(s)} {
 			add(escaped)
 			add(lowerPercent(escaped))
 		}
@@ -188,6 +188,15 @@ func percent(s string) string {
 		} else {
 			fmt.Fprintf(&b, "%%%02X", s[i])
 		}
+	}
+	return b.String()
+}
+
+// percentAll encodes every byte, as what encodes blindly does.
+func percentAll(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "%%%02X", s[i])
 	}
 	return b.String()
 }

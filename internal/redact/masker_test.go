@@ -36,6 +36,15 @@ func quoted(s string) string {
 	return string(b)
 }
 
+// everyByte escapes every byte, with digits in lower case.
+func everyByte(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		b.WriteString("%" + hex.EncodeToString([]byte{c}))
+	}
+	return b.String()
+}
+
 // printed are the ways in which a program may print the secret.
 func printed(s string) map[string]string {
 	std, raw := base64.StdEncoding, base64.RawURLEncoding
@@ -45,6 +54,7 @@ func printed(s string) map[string]string {
 		"json in json":        quoted(`{"key":` + quoted(s) + `}`),
 		"query":               url.QueryEscape(s),
 		"path":                url.PathEscape(s),
+		"every byte escaped":  everyByte(s),
 		"hex":                 hex.EncodeToString([]byte(s)),
 		"base64 at 0":         std.EncodeToString([]byte(s)),
 		"base64 at 1":         std.EncodeToString([]byte("x" + s + "tail")),
