@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"mendflow/internal/contract"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/plan"
@@ -31,7 +29,10 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	heart := startHeart(ctx, a.Host.ID, "prepare")
 	defer heart.end()
 	heart.tell() // whoever takes over after our death has to know where we were
-	ctx, stop := untilHostStops(ctx)
+	if a.Host.drain.draining() {
+		return a.Host.turnedAway(in), nil
+	}
+	ctx, stop := a.Host.untilStopped(ctx)
 	defer stop()
 	ctx, leave, err := a.turn(ctx, in)
 	if err != nil {
@@ -53,7 +54,10 @@ func (a *Attempt) RunWorker(ctx context.Context, in contract.NodeInput) (contrac
 	if l.end.Alive != "" {
 		l.end.Kept = nil // nobody may work in a tree that somebody else may still write to
 	}
-	l.end.EndedAt = a.Now().UTC()
+	l.end.EndedAt, l.end.Stopping = a.Now().UTC(), hostStops(ctx)
+	if err == nil && l.end.Landed == "" {
+		a.Host.drain.owes(in)
+	}
 	return l.end, translate(ctx, err)
 }
 
@@ -67,21 +71,6 @@ func (a *Attempt) turn(ctx context.Context, in contract.NodeInput) (context.Cont
 		leave()
 	}
 	return a.Host.turns.take(ctx, in.Run, in.Node, in.Attempt)
-}
-
-// untilHostStops ends the context when this worker process is asked to stop, so
-// that an attempt is interrupted and kept rather than killed.
-func untilHostStops(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stopped := activity.GetWorkerStopChannel(ctx)
-	go func() {
-		select {
-		case <-stopped:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // launch is one execution of RunWorker.

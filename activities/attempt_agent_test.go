@@ -275,12 +275,10 @@ func TestInterruptedAgentKeepsItsSessionItsLogAndItsUsage(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(2 * time.Minute)
-	stop := make(chan struct{})
-	env.SetWorkerStopChannel(stop)
 	go func() {
 		for t.Context().Err() == nil {
 			if _, err := os.Stat(filepath.Join(s.folder, "started")); err == nil {
-				close(stop)
+				s.host.Interrupt()
 				return
 			}
 			time.Sleep(10 * time.Millisecond)

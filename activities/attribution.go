@@ -81,7 +81,7 @@ func (a *Gate) suspects(ctx context.Context, opened *openRun, id, green, truth s
 func (a *Gate) RunTrial(ctx context.Context, in contract.TrialInput) (contract.TrialEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "trial")
 	defer heart.end()
-	ctx, stop := untilHostStops(ctx)
+	ctx, stop := a.Host.untilStopped(ctx)
 	defer stop()
 	end, err := a.trial(ctx, in, heart)
 	return end, translate(ctx, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.temporal.io/sdk/temporal"
@@ -31,6 +32,10 @@ func translate(ctx context.Context, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) && stillAlive(err) == "" {
+		if hostStops(ctx) { // nobody asked for the cancel: another host takes it at once
+			return temporal.NewApplicationErrorWithOptions(errHostStops.Error(), contract.ErrorServiceUnready,
+				temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+		}
 		return temporal.NewCanceledError()
 	}
 	var options temporal.ApplicationErrorOptions
@@ -67,6 +72,8 @@ func typeOf(err error) string {
 	switch {
 	case errors.Is(err, errInvalidPlan):
 		return contract.ErrorInvalidPlan
+	case errors.Is(err, errUnserved):
+		return contract.ErrorServiceUnready
 	case stillAlive(err) != "":
 		return contract.ErrorProcessAlive
 	case errors.Is(err, errBranchMoved), errors.Is(err, gitrepo.ErrTruthMissing):

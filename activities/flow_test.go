@@ -31,12 +31,11 @@ import (
 // flow is a host with a repository and a plan, whose activities are called in the
 // order in which the workflows call them.
 type flow struct {
-	t       *testing.T
-	hub     string
-	host    *Host
-	in      contract.OpenRunInput
-	opened  contract.OpenRunResult
-	stopped chan struct{} // closed: the worker process is asked to stop
+	t      *testing.T
+	hub    string
+	host   *Host
+	in     contract.OpenRunInput
+	opened contract.OpenRunResult
 }
 
 const flowPlan = `version: 1
@@ -57,7 +56,7 @@ gate: {commands: ["! grep -rq broken one"], baseline: accept}
 // newFlow prepares a host whose pool runs the shell script for every node.
 func newFlow(t *testing.T, script string) *flow {
 	t.Helper()
-	f := &flow{t: t, hub: filepath.Join(t.TempDir(), "hub ü"), stopped: make(chan struct{})}
+	f := &flow{t: t, hub: filepath.Join(t.TempDir(), "hub ü")}
 	for _, name := range []string{"one", "two", "three"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(f.hub, name), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(f.hub, name, "word"), []byte("broken\n"), 0o644))
@@ -111,7 +110,6 @@ func call[T any](f *flow, activity any, in any) (T, error) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
-	env.SetWorkerStopChannel(f.stopped)
 	env.RegisterActivity(activity)
 	var result T
 	value, err := env.ExecuteActivity(activity, in)
@@ -279,7 +277,7 @@ func TestStoppingHostKeepsWhatItsWorkersDid(t *testing.T) {
 	go func() {
 		for {
 			if f.half() {
-				close(f.stopped)
+				f.host.Interrupt()
 				return
 			}
 			if f.t.Context().Err() != nil {
@@ -296,7 +294,7 @@ func TestStoppingHostKeepsWhatItsWorkersDid(t *testing.T) {
 	require.NotNil(t, released.Kept)
 	require.NotEmpty(t, released.Salvage, "kept work is salvaged as well")
 
-	f.stopped = make(chan struct{})
+	f.host.drain = drain{}
 	next := f.node("one", 2)
 	next.Kept = released.Kept
 	end = f.work(next)

@@ -26,7 +26,7 @@ type Gate struct {
 func (a *Gate) RunGate(ctx context.Context, in contract.GateInput) (contract.GateEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "gate")
 	defer heart.end()
-	ctx, stop := untilHostStops(ctx)
+	ctx, stop := a.Host.untilStopped(ctx)
 	defer stop()
 	end, err := a.run(ctx, in, heart)
 	if err != nil {

@@ -46,6 +46,7 @@ type Host struct {
 	Hook func(point string)
 
 	turns turns // who is at which attempt
+	drain drain
 
 	mu   sync.Mutex
 	runs map[string]*openRun // by configuration

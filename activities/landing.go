@@ -26,7 +26,7 @@ const lostRaces = 3
 func (a *Landing) LandWork(ctx context.Context, in contract.LandInput) (contract.LandEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "collect")
 	defer heart.end()
-	ctx, stop := untilHostStops(ctx)
+	ctx, stop := a.Host.untilStopped(ctx)
 	defer stop()
 	ctx, leave, err := a.Host.turns.take(ctx, in.Run, in.Node, in.Attempt)
 	if err != nil {
@@ -42,6 +42,10 @@ func (a *Landing) LandWork(ctx context.Context, in contract.LandInput) (contract
 	if err == nil && l.end.Commit != "" {
 		l.giveUpTree(context.WithoutCancel(ctx))
 	}
+	if l.end.Released {
+		a.Host.drain.paid(in.NodeInput)
+	}
+	l.end.Stopping = l.end.Commit == "" && hostStops(ctx)
 	return l.end, translate(ctx, err)
 }
 

@@ -17,7 +17,7 @@ import (
 func (a *Gate) Reverify(ctx context.Context, in contract.ReverifyInput) (contract.ReverifyEnd, error) {
 	heart := startHeart(ctx, a.Host.ID, "verify again")
 	defer heart.end()
-	ctx, stop := untilHostStops(ctx)
+	ctx, stop := a.Host.untilStopped(ctx)
 	defer stop()
 	end, err := a.reverify(ctx, in, heart)
 	return end, translate(ctx, err)

@@ -182,6 +182,9 @@ func (a *Landing) ReleaseWorktree(ctx context.Context, in contract.ReleaseInput)
 	}
 	defer leave()
 	end, err := a.release(ctx, in)
+	if err == nil {
+		a.Host.drain.paid(in.NodeInput)
+	}
 	return end, translate(ctx, err)
 }
 

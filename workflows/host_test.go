@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
 	"mendflow/internal/contract"
@@ -30,6 +31,7 @@ type host struct {
 	later func(ctx context.Context, takes time.Duration, end contract.WorkerEnd) error
 	// ensure starts a broker; closed are the workflows that do not run any more.
 	ensure func(account string)
+	served func() string // pool that a host serves now; nil: the first
 	closed []string
 	// undead is what interrupted workers say that they left; empty: nothing.
 	undead string
@@ -89,6 +91,7 @@ func (h *host) register(registry worker.ActivityRegistry, service bool) {
 	if service {
 		registry.RegisterActivityWithOptions(h.EnsureBrokers, activity.RegisterOptions{Name: "EnsureBrokers"})
 		registry.RegisterActivityWithOptions(h.ClosedWorkflows, activity.RegisterOptions{Name: "ClosedWorkflows"})
+		registry.RegisterActivityWithOptions(h.AwaitHosts, activity.RegisterOptions{Name: "AwaitHosts"})
 	}
 }
 
@@ -286,6 +289,20 @@ func (h *host) ProveQuiet(ctx context.Context, in contract.QuietInput) error {
 
 func (h *host) RestoreTruth(ctx context.Context, in contract.RestoreInput) (contract.RestoreEnd, error) {
 	return contract.RestoreEnd{Truth: in.Known[0], Kept: "refs/kept"}, h.begin(ctx, "RestoreTruth")
+}
+
+func (h *host) AwaitHosts(ctx context.Context, pools []string) (string, error) {
+	if err := h.begin(ctx, "AwaitHosts"); err != nil {
+		return "", err
+	}
+	if h.served == nil {
+		return pools[0], nil
+	}
+	pool := h.served()
+	if pool == "" {
+		return "", temporal.NewApplicationError("nobody", contract.ErrorServiceUnready)
+	}
+	return pool, nil
 }
 
 func (h *host) EnsureBrokers(ctx context.Context, accounts []string) error {

@@ -112,9 +112,11 @@ func (n *node) work(ctx workflow.Context) (contract.WorkerEnd, bool) {
 	r := &n.result
 	r.Host, r.Outcome, r.Cause, r.Reason = end.Host, end.Outcome, end.Cause, end.Reason
 	r.Limit, r.Windows, r.Usage, r.Log, r.Tail, r.Kept = end.Limit, end.Windows, end.Usage, end.Log, end.Tail, end.Kept
-	r.Friction = end.Friction
+	r.Friction, r.Stopping = end.Friction, end.Stopping
 	if !end.StartedAt.IsZero() {
 		r.StartedAt = end.StartedAt
+	} else if end.Stopping {
+		r.StartedAt = time.Time{} // its host turned it away: it used nothing
 	}
 	return end, true
 }
@@ -137,7 +139,7 @@ func (n *node) land(ctx workflow.Context, end contract.WorkerEnd) {
 	r.Delivered = true
 	r.Outcome, r.Cause, r.Reason, r.State, r.Items = landed.Outcome, landed.Cause, landed.Reason, landed.State, landed.Items
 	r.Commit, r.VerifiedOn, r.LandedOn, r.Unverified = landed.Commit, landed.VerifiedOn, landed.LandedOn, landed.Unverified
-	r.Paths, r.Salvage = landed.Paths, landed.Salvage
+	r.Paths, r.Salvage, r.Stopping = landed.Paths, landed.Salvage, landed.Stopping
 	r.Friction = append(r.Friction, landed.Friction...)
 	if landed.Tail != "" {
 		r.Tail = landed.Tail
@@ -275,6 +277,7 @@ func (n *node) timedOut(timeout *temporal.TimeoutError, step string) {
 		if n.in.Kept != nil && step == "worker" {
 			r.Reason = "host " + n.in.Kept.Host + " did not come back: starting clean"
 		}
+		r.Unserved = step == "worker" && n.in.Kept == nil
 	default:
 		r.Reason = fmt.Sprintf("the %s did not end within its limit", step)
 	}

@@ -84,7 +84,7 @@ func withStartOptions(ctx workflow.Context, summary string) workflow.Context {
 // decides after a lost heartbeat, so that no second agent starts in a tree
 // whose first is dying. A continued tree is reachable on its host alone.
 func withWorkerOptions(ctx workflow.Context, in contract.NodeInput) workflow.Context {
-	queue, toStart := contract.PoolQueue(in.Pool), 10*time.Minute
+	queue, toStart := contract.PoolQueue(in.Pool), 3*time.Minute
 	if in.Claim != nil && in.Claim.Host != "" {
 		queue, toStart = contract.HostQueue(in.Claim.Host), time.Minute
 	}
@@ -133,6 +133,19 @@ func withQuietOptions(ctx workflow.Context, host string) workflow.Context {
 		},
 		DisableEagerExecution: true,
 		Summary:               "prove that nothing is alive on " + host,
+	})
+}
+
+// withHostsOptions waits for a host: what fails is tried again and again without an event.
+func withHostsOptions(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.QueueMain,
+		ScheduleToCloseTimeout: 365 * 24 * time.Hour,
+		StartToCloseTimeout:    time.Minute,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: 2 * time.Second, BackoffCoefficient: 1.5, MaximumInterval: 15 * time.Second, MaximumAttempts: 10_000_000,
+		},
+		Summary: "wait for a host that serves the pools",
 	})
 }
 

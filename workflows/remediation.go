@@ -66,6 +66,7 @@ type remediation struct {
 	claims   claimBook
 	requests run.Requests[contract.OperatorAnswer]
 	loose    []*loose // of what nothing proves that it has ended
+	hosts    hosts
 
 	work     *job // the one activity of the main line
 	baseline *job // runs beside the nodes when the plan accepts a red base
@@ -159,6 +160,7 @@ func (r *remediation) turn(ctx workflow.Context) {
 		finished.then(ctx, r.endOf(ctx, finished))
 	}
 	r.obeyHolds(ctx)
+	r.wantHosts(ctx)
 	if r.work != nil {
 		return
 	}

@@ -42,6 +42,7 @@ type carriedState struct {
 
 	Requests run.Requests[contract.OperatorAnswer] `json:"requests,omitzero"`
 	Unproven []contract.Unproven                   `json:"unproven,omitempty"`
+	Unserved bool                                  `json:"unserved,omitempty"`
 }
 
 // mayContinue reports whether the run should continue as new: the server
@@ -72,7 +73,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Holds: r.holds, Friction: r.friction, Drives: r.drives, Launched: r.launched,
 		Pools: r.pools.states, Used: r.pools.seen, Usage: r.usage, Budget: r.budget, Base: r.base, Gate: r.gate, Round: r.round,
 		Pause: r.pause, Cancel: r.cancel, Events: r.events, Started: contract.Event{At: r.start},
-		Requests: r.requests, Gates: r.gates, Unproven: r.unproven(),
+		Requests: r.requests, Gates: r.gates, Unproven: r.unproven(), Unserved: r.hosts.wanted,
 		Scheduling: r.scheduling,
 	}
 	state.Claims = r.claims
@@ -120,6 +121,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	r.claims = state.Claims
 	r.gates = state.Gates
 	r.restoreScheduling(state.Scheduling)
+	r.hosts.wanted = state.Unserved
 	for _, u := range state.Unproven {
 		r.loose = append(r.loose, &loose{Unproven: u})
 	}

@@ -254,6 +254,7 @@ func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Strandin
 		workflow.GetLogger(ctx).Warn("ignore stranding", "node", s.Node, "why", changes.Ignored)
 		return
 	}
+	r.unserved(s)
 	if s.Cause == contract.StrandBudgetExhausted && r.budget.Fits(r.reservation(s.Node, "")) {
 		r.front.Rearm(contract.StrandBudgetExhausted) // it was only beyond what the drive had been leased
 	}

@@ -38,6 +38,7 @@ func (r *remediation) orderPools(ctx workflow.Context, order contract.Operator) 
 			Note: "the definition of the pool that kept its tree changed: node " + node + " starts fresh",
 		})
 	}
+	r.served(ctx, "what waits for a host is tried on the new pools")
 	if r.holds.Lift(run.LiftedByPools) {
 		r.lifted(ctx, contract.HoldQuota)
 		return r.answer(done, "lifted the hold quota")

@@ -172,6 +172,13 @@ func scenarios() []scenario {
 			release()
 			l.wait()
 		}},
+		{name: "no-hosts", host: diamond, run: func(t *testing.T, l *lab) { // takes minutes: nobody takes its attempt in time
+			l.in.Pools[0].ID = "nobody"
+			l.begin()
+			l.until("the hold", func(v contract.RunView) bool { return v.Status == contract.RunPaused })
+			l.serve("nobody")
+			l.wait()
+		}},
 		{name: "undead-pause", host: undead, run: func(t *testing.T, l *lab) {
 			worker, release := l.host.hold("RunWorker")
 			proof, prove := l.host.hold("ProveQuiet")

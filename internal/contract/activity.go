@@ -77,7 +77,8 @@ type WorkerEnd struct {
 	Usage     Usage      `json:"usage,omitzero"`
 	Log       *Artifact  `json:"log,omitempty"`
 	Tail      string     `json:"tail,omitempty"`
-	Alive     string     `json:"alive,omitempty"` // what of it could not be ended; empty: nothing
+	Alive     string     `json:"alive,omitempty"`    // what of it could not be ended; empty: nothing
+	Stopping  bool       `json:"stopping,omitempty"` // its host is being stopped
 	StartedAt time.Time  `json:"started_at,omitzero"`
 	EndedAt   time.Time  `json:"ended_at,omitzero"`
 	Friction  []Friction `json:"friction,omitempty"`
@@ -106,7 +107,8 @@ type LandEnd struct {
 	Salvage    string       `json:"salvage,omitempty"`
 	Verify     *Artifact    `json:"verify,omitempty"`
 	Tail       string       `json:"tail,omitempty"`
-	Alive      string       `json:"alive,omitempty"` // what of it could not be ended; empty: nothing
+	Alive      string       `json:"alive,omitempty"`    // what of it could not be ended; empty: nothing
+	Stopping   bool         `json:"stopping,omitempty"` // its host is being stopped
 	Friction   []Friction   `json:"friction,omitempty"`
 	// Released: the tree was given up with the landing; no ReleaseWorktree follows.
 	Released bool   `json:"released,omitempty"`

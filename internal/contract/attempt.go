@@ -143,6 +143,10 @@ type AttemptResult struct {
 	Friction   []Friction   `json:"friction,omitempty"`
 	// Recovery says that the run must be recovered before anything goes on (control.md): branch_moved.
 	Recovery string `json:"recovery,omitempty"`
+	// Unserved: nobody took the attempt from its pool's queue; it never began.
+	Unserved bool `json:"unserved,omitempty"`
+	// Stopping: the host was being stopped; the tree that it kept is best continued there, in a moment.
+	Stopping bool `json:"stopping,omitempty"`
 	// Unproven is what of the attempt may still be alive; nil: nothing.
 	Unproven *Unproven `json:"unproven,omitempty"`
 }

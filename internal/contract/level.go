@@ -113,7 +113,7 @@ type PoolState struct {
 	ID      string     `json:"id"`
 	Account string     `json:"account,omitempty"`
 	Model   string     `json:"model,omitempty"`
-	State   string     `json:"state"` // live | ramping | paused | exhausted | settled | excluded
+	State   string     `json:"state"` // live | ramping | paused | away | exhausted | settled | excluded
 	Reason  string     `json:"reason,omitempty"`
 	Until   *time.Time `json:"until,omitempty"`
 	Running int        `json:"running"`

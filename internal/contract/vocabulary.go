@@ -120,6 +120,7 @@ const (
 	StrandEmptyPool       StrandCause = "empty_pool"
 	StrandEscalated       StrandCause = "escalated"
 	StrandHeld            StrandCause = "held"
+	StrandUnserved        StrandCause = "unserved" // no host polls a queue that it needs
 )
 
 // HoldKind is a reason why a run may not proceed (control.md).

@@ -87,6 +87,11 @@ func (d *Drive) nextReopening() time.Time {
 			at = earliest(at, w.until)
 		}
 	}
+	for _, p := range d.pools {
+		if p.away.After(d.clock) {
+			at = earliest(at, p.away)
+		}
+	}
 	return at
 }
 
@@ -281,6 +286,8 @@ func strandReason(cause contract.StrandCause, notBefore *time.Time) string {
 	switch {
 	case notBefore != nil:
 		return "every pool that could take it is paused, the first until " + notBefore.UTC().Format(time.RFC3339)
+	case cause == contract.StrandUnserved:
+		return "no host takes attempts from the queue of a pool that could take it: start a worker that serves it"
 	case cause == contract.StrandEmptyPool:
 		return "every pool that could take it is exhausted; reopen one"
 	}

@@ -269,6 +269,13 @@ func (e *ending) tooLarge() {
 	e.d.friction(contract.FrictionPacketTooLarge, e.n.Node+"/"+e.p.def.ID, severityInfo, e.text())
 }
 
+// awayFor is how long a pool from whose queue nobody took an attempt is passed
+// over: the run notices hosts that come back, and this is for pools beside others.
+const awayFor = 10 * time.Minute
+
+// stopRest is what a restart of a host's worker takes.
+const stopRest = 15 * time.Second
+
 // interrupted returns the node, not charged. Ending at our own cap a second
 // time is a failure; many interruptions in a row are given a rest.
 func (e *ending) interrupted() {
@@ -279,7 +286,16 @@ func (e *ending) interrupted() {
 	}
 	e.n.over = e.n.over || capped
 	e.back(e.res.Kept)
+	if e.res.Unserved { // other pools may have hosts; without any the node goes back to the run
+		e.p.away = e.now.Add(awayFor)
+		return
+	}
 	if e.p.attended { // people come and go
+		return
+	}
+	if e.res.Stopping && e.n.Kept != nil { // its host is best for it, if it comes back soon
+		e.n.rests++
+		e.n.notBefore = e.now.Add(doubled(stopRest, e.n.rests, retryLimit))
 		return
 	}
 	if e.n.rests++; e.n.rests > restAfter {

@@ -50,6 +50,45 @@ func TestPausesOfEachOutcome(t *testing.T) {
 	}
 }
 
+// An attempt that nobody took goes to another pool, or back to the run.
+func TestUnservedPoolIsPassedOver(t *testing.T) {
+	t.Parallel()
+	for _, others := range []bool{false, true} {
+		pools := []contract.Pool{commandPool("p", 1)}
+		if others {
+			pools = append(pools, commandPool("q", 1))
+			pools[1].Rank = 1
+		}
+		r := newRig(t, input(pools, admissions("a")...))
+		require.Equal(t, []string{"a"}, r.at("p"))
+		r.end("a", contract.AttemptResult{Outcome: contract.OutcomeInterrupted, Unserved: true})
+		if others {
+			require.Equal(t, []string{"a"}, r.at("q"))
+			continue
+		}
+		require.Len(t, r.stranded, 1)
+		require.Equal(t, contract.StrandUnserved, r.stranded[0].Cause)
+		require.Nil(t, r.stranded[0].NotBefore)
+		require.Zero(t, r.stranded[0].Charged)
+		hold, ok := HoldFor(Fold(r.stranded))
+		require.True(t, ok)
+		require.Equal(t, contract.HoldService, hold.Kind)
+	}
+}
+
+// A host that is being stopped is given a moment: the tree is best continued there.
+func TestKeptTreeWaitsForItsHostsRestart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, input([]contract.Pool{commandPool("p", 1)}, admissions("a")...))
+	kept := &contract.Kept{Attempt: 1, Host: "h", Pool: "p"}
+	r.end("a", contract.AttemptResult{Outcome: contract.OutcomeInterrupted, Stopping: true, Kept: kept})
+	require.Empty(t, r.at("p"))
+	require.Equal(t, t0.Add(stopRest), r.wake)
+	r.advance(stopRest)
+	require.Equal(t, []string{"a"}, r.at("p"))
+	require.Equal(t, kept, r.running[0].Input.Kept)
+}
+
 func TestExhaustionSettlesThePoolOnceUntilItIsReopened(t *testing.T) {
 	t.Parallel()
 	in := input([]contract.Pool{agentPool("p", "x", "m", 3), agentPool("q", "x", "n", 1), agentPool("z", "y", "m", 1)}, admissions("a", "b", "c", "d", "e")...)

@@ -20,6 +20,7 @@ type drivePool struct {
 	attended bool   // nodes go there by claims only
 	ramp     ramp
 	proven   time.Time // only launches after it say anything about limits
+	away     time.Time // nobody took an attempt from its queue: not tried again before
 	timeouts int       // in a row
 	waiting  int       // tickets
 	running  int       // attempts
@@ -173,6 +174,9 @@ func (d *Drive) phase(p *drivePool) (phase Phase, until time.Time, reason string
 			return PhaseSettled, time.Time{}, w.reason
 		}
 		return PhasePaused, w.until, w.reason
+	}
+	if p.away.After(d.clock) {
+		return PhaseAway, p.away, "no host takes attempts from its queue"
 	}
 	if p.ramp.ramping() {
 		return PhaseRamping, time.Time{}, ""

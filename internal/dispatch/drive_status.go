@@ -31,7 +31,7 @@ func (d *Drive) poolState(p *drivePool) contract.PoolState {
 		ID: p.def.ID, Account: p.def.Account, Model: p.def.Model, State: string(phase), Reason: reason,
 		Running: p.running, Max: p.slots(), Used: p.used,
 	}
-	if phase == PhasePaused {
+	if phase == PhasePaused || phase == PhaseAway {
 		s.Until = &until
 	}
 	if p.demoted && s.Reason == "" {

@@ -320,7 +320,7 @@ func (s *simulation) finish() {
 		case held && hold.Until != nil:
 			require.Equal(s.t, TerminalWaiting, terminal.Kind)
 			s.now = *hold.Until
-		case len(both(s, func(f *Frontier) []string { return f.Rearm(strandCauses[:4]...) })) > 0:
+		case len(both(s, func(f *Frontier) []string { return f.Rearm(strandCauses[:5]...) })) > 0:
 		case len(both(s, func(f *Frontier) []Blocked {
 			return f.BlockStranded(contract.StrandEmptyPool, contract.StrandEscalated)
 		})) > 0:

@@ -21,6 +21,7 @@ const (
 	PhaseLive     Phase = "live"
 	PhaseRamping  Phase = "ramping"  // live, and not yet trusted with all its slots
 	PhasePaused   Phase = "paused"   // comes back by itself
+	PhaseAway     Phase = "away"     // no host takes what is given to it; comes back by itself
 	PhaseSettled  Phase = "settled"  // exhausted: not offered again in this run
 	PhaseExcluded Phase = "excluded" // by the operator
 )
@@ -39,7 +40,7 @@ type NodeView struct {
 type PoolView struct {
 	contract.Pool
 	Phase    Phase
-	Until    time.Time // of a pause
+	Until    time.Time // of a pause or an absence
 	Reason   string    // of a phase that is not live
 	Attended bool      // takes nodes by claims only, never by selection
 	Demoted  bool      // declared free, but charged
@@ -51,7 +52,7 @@ type PoolView struct {
 // open reports whether the pool takes work at all now.
 func (p *PoolView) open(now time.Time) bool {
 	switch p.Phase {
-	case PhasePaused:
+	case PhasePaused, PhaseAway:
 		return !p.Until.After(now)
 	case PhaseSettled, PhaseExcluded:
 		return false
@@ -234,24 +235,33 @@ func (s *selection) best() *PoolView {
 func (s *selection) waitsAt(p *PoolView) bool { return slices.Contains(s.node.Tickets, p.ID) }
 
 // cause says why no pool takes the node, from the pools that could if they were
-// open: a pause among them ends by itself, an exhaustion does not, and without
-// any of them waiting will not help. Tiers are relative and never a cause.
+// open: a pause among them ends by itself, and so does the absence of hosts; an
+// exhaustion does not, and without any of them waiting will not help. Tiers are relative and never a cause.
 func (s *selection) cause() (contract.StrandCause, *time.Time) {
-	cause := contract.StrandNoCapablePool
+	cause, away := contract.StrandNoCapablePool, false
 	var first time.Time
 	for i := range s.pools {
 		p := &s.pools[i]
 		if !s.capable(p) {
 			continue
 		}
-		if p.Phase == PhasePaused {
+		switch p.Phase {
+		case PhasePaused:
 			first = earliest(first, p.Until)
-		} else {
+		case PhaseAway:
+			away = true
+		default:
 			cause = contract.StrandEmptyPool
 		}
 	}
-	if first.IsZero() {
+	if away { // a host that comes back is noticed; a pause that ends first helps as well
+		cause = contract.StrandUnserved
+	}
+	switch {
+	case first.IsZero():
 		return cause, nil
+	case away:
+		return cause, &first
 	}
 	return contract.StrandQuotaPaused, &first
 }

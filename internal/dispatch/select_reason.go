@@ -55,7 +55,7 @@ func (s *selection) closed(p *PoolView) string {
 		return ""
 	}
 	text := string(p.Phase)
-	if p.Phase == PhasePaused {
+	if p.Phase == PhasePaused || p.Phase == PhaseAway {
 		text += " until " + p.Until.UTC().Format(time.RFC3339)
 	}
 	if p.Reason != "" {

@@ -46,13 +46,18 @@ type Helpless struct {
 
 // strandCauses is the order in which causes are listed.
 var strandCauses = [...]contract.StrandCause{
-	contract.StrandQuotaPaused, contract.StrandBudgetExhausted, contract.StrandHeld,
+	contract.StrandQuotaPaused, contract.StrandBudgetExhausted, contract.StrandHeld, contract.StrandUnserved,
 	contract.StrandNoCapablePool, contract.StrandEmptyPool, contract.StrandEscalated,
 }
 
-// waitingHelps reports whether time, a budget or the end of a hold re-arms a cause.
+// waitingHelps reports whether time, a budget, a host or the end of a hold re-arms a cause.
 func waitingHelps(cause contract.StrandCause) bool {
-	return cause == contract.StrandQuotaPaused || cause == contract.StrandBudgetExhausted || cause == contract.StrandHeld
+	switch cause {
+	case contract.StrandQuotaPaused, contract.StrandBudgetExhausted, contract.StrandHeld, contract.StrandUnserved:
+		return true
+	default:
+		return false
+	}
 }
 
 // Fold adds up what drives returned. Every node keeps its own cause, the instant
@@ -172,6 +177,8 @@ func HoldFor(t Terminal) (hold contract.Hold, ok bool) {
 	switch {
 	case t.NotBefore != nil:
 		hold = contract.Hold{Kind: contract.HoldQuota, Until: t.NotBefore, Reason: "every pool that could work is paused"}
+	case has(contract.StrandUnserved) > 0:
+		hold = contract.Hold{Kind: contract.HoldService, Reason: "no host takes attempts from the queues of the pools: start a worker that serves them"}
 	case has(contract.StrandBudgetExhausted) > 0:
 		hold = contract.Hold{Kind: contract.HoldBudget, Reason: "the next reservation does not fit into the budget"}
 	case has(contract.StrandQuotaPaused) > 0:

@@ -180,7 +180,7 @@ func (a *app) startWorker(o devOptions, state string, ready devReady) (*process.
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--address", ready.Address, "--namespace", ready.Namespace, "--state-dir", state, "--slots", strconv.Itoa(o.slots)}
+	args := []string{"--address", ready.Address, "--namespace", ready.Namespace, "--state-dir", state, "--slots", strconv.Itoa(o.slots), "--drain-grace", "0s"}
 	if o.pools != "" {
 		args = append(args, "--pools", o.pools)
 	}

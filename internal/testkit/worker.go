@@ -24,6 +24,7 @@ type HostOptions struct {
 	Artifacts string // empty: in the state folder
 	Name      string // identity of the host; empty: made once in the state folder
 	Env       []string
+	Args      []string // further ones
 	In        []string // what starts the program elsewhere, such as in a network of its own; empty: nothing
 }
 
@@ -31,6 +32,10 @@ type HostOptions struct {
 func StartHost(o HostOptions) (*Host, error) {
 	h := &Host{State: o.State, env: o.Env}
 	h.args = append(slices.Clone(o.In), Program("worker"), "--address", o.Address, "--state-dir", o.State, "--pools", o.Pools, "--verbose")
+	if !slices.Contains(o.Args, "--drain-grace") {
+		h.args = append(h.args, "--drain-grace", "0s") // a test that stops a host has what it wanted
+	}
+	h.args = append(h.args, o.Args...)
 	if o.Artifacts != "" {
 		h.args = append(h.args, "--artifacts", o.Artifacts)
 	}

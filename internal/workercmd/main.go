@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,6 +87,8 @@ type options struct {
 	hostName   string
 	slots      int
 	diskFloor  uint64 // MiB
+	drain      string
+	grace      time.Duration
 	verbose    bool
 }
 
@@ -106,6 +109,7 @@ func newCommand(o *options) *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PreRunE:       func(*cobra.Command, []string) error { return o.checkDrain() },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.connection.Address, "address", "", "Temporal server (default: the temporal CLI's own settings, else 127.0.0.1:7233)")
@@ -117,6 +121,8 @@ func newCommand(o *options) *cobra.Command {
 	flags.StringVar(&o.hostName, "host-name", "", "identity of this host (default: made once in the state folder)")
 	flags.IntVar(&o.slots, "slots", 0, "attempts at once on this host; 0: as many as its pools allow")
 	flags.Uint64Var(&o.diskFloor, "disk-floor", gitrepo.DiskFloor>>20, "start no attempt while fewer MiB are free in the state folder")
+	flags.StringVar(&o.drain, "drain", drainInterrupt, "what running attempts do when the worker is asked to stop: interrupt (their work is kept) or finish")
+	flags.DurationVar(&o.grace, "drain-grace", defaultGrace, "how long attempts may still run before they are interrupted")
 	flags.BoolVar(&o.verbose, "verbose", false, "log what is done")
 	return cmd
 }

@@ -2,9 +2,7 @@ package workercmd
 
 import (
 	"fmt"
-	"os"
 	"runtime"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -15,21 +13,21 @@ import (
 	"mendflow/workflows"
 )
 
-// stopTimeout is how long a stopping worker waits for its attempts to be
-// interrupted and salvaged; a second signal cuts it short.
-const stopTimeout = 25 * time.Second
+// endlessly is the SDK's own limit on a stopping worker; ours are the drain's.
+const endlessly = 365 * 24 * time.Hour
 
 // queues are the Temporal workers of this process: one for the main queue, one
 // for what must happen on this host, one per pool.
 type queues struct {
-	workers []worker.Worker
-	failed  chan error
+	main, host worker.Worker
+	pools      []worker.Worker
+	failed     chan error
 }
 
 func newQueues(connected client.Client, set activities.Set, pools []contract.Pool, slots int) *queues {
 	q := &queues{failed: make(chan error, 1)}
 	git := 2 * runtime.GOMAXPROCS(0)
-	main := q.add(connected, contract.QueueMain, worker.Options{
+	q.main = q.add(connected, contract.QueueMain, worker.Options{
 		MaxConcurrentActivityExecutionSize:     8,
 		MaxConcurrentWorkflowTaskExecutionSize: 64,
 		MaxConcurrentWorkflowTaskPollers:       4,
@@ -38,15 +36,15 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 		// with the default they wait 5 s before another worker may take them.
 		StickyScheduleToStartTimeout: time.Second,
 	})
-	workflows.Register(main)
-	set.RegisterMain(main)
+	workflows.Register(q.main)
+	set.RegisterMain(q.main)
 
-	host := q.add(connected, contract.HostQueue(set.Landing.Host.ID), worker.Options{
+	q.host = q.add(connected, contract.HostQueue(set.Landing.Host.ID), worker.Options{
 		MaxConcurrentActivityExecutionSize: max(git, 4),
 		MaxConcurrentActivityTaskPollers:   2,
 		DisableWorkflowWorker:              true,
 	})
-	set.RegisterHost(host)
+	set.RegisterHost(q.host)
 
 	shared := newSharedSlots(slots)
 	for _, p := range pools {
@@ -56,13 +54,14 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 			DisableWorkflowWorker:            true,
 		})
 		set.RegisterPool(pool)
+		q.pools = append(q.pools, pool)
 	}
 	return q
 }
 
 // add makes a worker with what all of them share.
 func (q *queues) add(connected client.Client, queue string, options worker.Options) worker.Worker {
-	options.WorkerStopTimeout = stopTimeout
+	options.WorkerStopTimeout = endlessly
 	options.MaxHeartbeatThrottleInterval = activities.BeatEvery // a cancel reaches an activity with its next beat
 	options.DefaultHeartbeatThrottleInterval = activities.BeatEvery
 	options.DisableEagerActivities = true
@@ -73,34 +72,14 @@ func (q *queues) add(connected client.Client, queue string, options worker.Optio
 		default:
 		}
 	}
-	w := worker.New(connected, queue, options)
-	q.workers = append(q.workers, w)
-	return w
+	return worker.New(connected, queue, options)
 }
 
 func (q *queues) start() error {
-	for _, w := range q.workers {
+	for _, w := range append([]worker.Worker{q.main, q.host}, q.pools...) {
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
 	}
 	return nil
-}
-
-// stop ends all workers side by side. The activities see their stop channel
-// close, interrupt what they run and answer; a second signal does not wait.
-func (q *queues) stop(signals <-chan os.Signal) {
-	done := make(chan struct{})
-	go func() {
-		var wait sync.WaitGroup
-		for _, w := range q.workers {
-			wait.Go(w.Stop)
-		}
-		wait.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-signals:
-	}
 }

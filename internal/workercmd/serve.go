@@ -67,14 +67,16 @@ func serve(ctx context.Context, o options, signals <-chan os.Signal, out io.Writ
 		return err
 	}
 	fmt.Fprintf(out, "worker ready: host=%s state=%s pools=%s\n", host.ID, state, strings.Join(poolIDs(pools), ","))
+	end := &drainer{host: host, finish: o.drain == drainFinish, grace: o.grace, signals: signals, log: log}
 	select {
 	case <-ctx.Done():
 	case <-signals:
 	case err := <-queues.failed:
-		queues.stop(signals)
+		end.finish, end.grace = false, 0
+		end.stop(queues)
 		return err
 	}
-	queues.stop(signals)
+	end.stop(queues)
 	return nil
 }
 
