@@ -2,12 +2,14 @@ package testkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,8 +26,12 @@ type Client struct {
 	Address   string
 	State     string // state folder, shared with the host so that artifacts are seen
 	Artifacts string // empty: in the state folder
-	keys      string // key file of the payload codec; empty: none
-	server    client.Client
+	// In is what starts the starter elsewhere, such as in a network of its own, and
+	// At the server's address there; empty: nothing, and Address.
+	In     []string
+	At     string
+	keys   string // key file of the payload codec; empty: none
+	server client.Client
 }
 
 // NewClient connects; the caller closes it.
@@ -56,11 +62,12 @@ func (c *Client) Starter(t testing.TB, args ...string) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Guard) // cleanups ask too, when the test's own context is over
 	defer cancel()
-	args = append(args, "--address", c.Address, "--state-dir", c.State)
+	args = append(args, "--address", cmp.Or(c.At, c.Address), "--state-dir", c.State)
 	if c.Artifacts != "" {
 		args = append(args, "--artifacts", c.Artifacts)
 	}
-	cmd := exec.CommandContext(ctx, Program("starter"), args...)
+	args = append(append(slices.Clone(c.In), Program("starter")), args...)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = cleanEnviron()
 	if c.keys != "" {
 		cmd.Env = append(cmd.Env, codecVariable+"="+c.keys)

@@ -35,7 +35,7 @@ func NewFleet(t testing.TB, o FleetOptions) *Fleet {
 	t.Helper()
 	f := &Fleet{Dir: t.TempDir()}
 	t.Cleanup(func() {
-		require.NoError(t, f.close())
+		require.NoError(t, f.Close())
 		f.attachLogs(t)
 	})
 	require.NoError(t, f.open(o))
@@ -70,11 +70,12 @@ func (f *Fleet) open(o FleetOptions) error {
 	if f.Client, err = NewClient(f.Server.Address, user); err != nil {
 		return err
 	}
-	f.Client.Artifacts = f.artifacts()
+	f.Client.Artifacts = f.Artifacts()
 	return os.MkdirAll(user, 0o700)
 }
 
-func (f *Fleet) artifacts() string { return filepath.Join(f.Dir, "artifacts") }
+// Artifacts is the folder that all hosts share.
+func (f *Fleet) Artifacts() string { return filepath.Join(f.Dir, "artifacts") }
 
 func (f *Fleet) startHost(name string, pools []Pool, env []string) (*Host, error) {
 	served := filepath.Join(f.Dir, name+".yaml")
@@ -82,7 +83,7 @@ func (f *Fleet) startHost(name string, pools []Pool, env []string) (*Host, error
 		return nil, err
 	}
 	return StartHost(HostOptions{
-		Address: f.Server.Address, Name: name, State: filepath.Join(f.Dir, name), Pools: served, Artifacts: f.artifacts(), Env: env,
+		Address: f.Server.Address, Name: name, State: filepath.Join(f.Dir, name), Pools: served, Artifacts: f.Artifacts(), Env: env,
 	})
 }
 
@@ -102,8 +103,8 @@ func together(hosts [][]Pool) []Pool {
 	return all
 }
 
-// close ends the hosts, which end their attempts, and then the server.
-func (f *Fleet) close() error {
+// Close ends the hosts, which end their attempts, and then the server.
+func (f *Fleet) Close() error {
 	if f.Client != nil {
 		f.Client.Close()
 	}

@@ -17,9 +17,9 @@ const (
 	labQueued  = 100
 )
 
-// letRunsWork raises the limits of a server's scheduler. It is a signal, since no
+// LetRunsWork raises the limits of a server's scheduler. It is a signal, since no
 // worker is there yet to answer.
-func letRunsWork(address string) error {
+func LetRunsWork(address string) error {
 	connection := config.Connection{Address: address}
 	server, err := connection.Dial(context.Background(), slog.New(slog.DiscardHandler))
 	if err != nil {

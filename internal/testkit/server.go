@@ -48,11 +48,15 @@ var databases atomic.Int64
 // StartServer starts a server on a free port. Its log lies in dir; with durable
 // set its database does too, so that a killed server comes back as it was.
 func StartServer(dir string, durable bool) (*Server, error) {
-	return startServer(&Server{dir: dir, args: []string{Program("devserver")}}, durable)
+	s, err := startServer(&Server{dir: dir, args: []string{Program("devserver")}}, durable)
+	if err != nil {
+		return s, err
+	}
+	return s, LetRunsWork(s.Address)
 }
 
 // StartServerAt starts a server on an address of a network, by the command that
-// starts programs in it.
+// starts programs in it. Call [LetRunsWork] where it can be reached.
 func StartServerAt(dir, ip string, in ...string) (*Server, error) {
 	return startServer(&Server{dir: dir, args: append(slices.Clone(in), Program("devserver"), "--ip", ip)}, true)
 }
@@ -65,10 +69,7 @@ func startServer(s *Server, durable bool) (*Server, error) {
 	if durable && s.target == "" {
 		s.file = filepath.Join(s.dir, "server.db")
 	}
-	if err := s.launch(); err != nil {
-		return s, err
-	}
-	return s, letRunsWork(s.Address)
+	return s, s.launch()
 }
 
 // Restart starts a server that has ended again, on its port and database.
