@@ -336,7 +336,7 @@ func TestProgramThatRunsFromProcessToProcessIsCaught(t *testing.T) {
 	spec := base(t)
 	comet := filepath.Join(spec.Dir, "comet")
 	count := filepath.Join(spec.Dir, "count")
-	require.NoError(t, os.WriteFile(comet, []byte("#!/bin/sh\necho >>count\nsetsid \"$0\" &\n"), 0o755))
+	writeProgram(t, comet, "#!/bin/sh\necho >>count\nsetsid \"$0\" &\n")
 	spec.Argv = []string{comet}
 	r, err := process.Run(t.Context(), spec)
 	require.NoError(t, err)

@@ -31,6 +31,16 @@ func bothWays(t *testing.T, test func(t *testing.T, spec process.Spec)) {
 	}
 }
 
+// writeProgram writes a file that is to be executed. A process that another test
+// forks meanwhile would hold it open for writing until it executes, and until
+// then the file is busy.
+func writeProgram(t *testing.T, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+}
+
 func TestProgramRunsWithExactlyWhatItIsGiven(t *testing.T) {
 	bothWays(t, func(t *testing.T, spec process.Spec) {
 		var out bytes.Buffer
@@ -96,7 +106,7 @@ func TestMissingProgramIsNamedWithThePathSearched(t *testing.T) {
 func TestStartThatFailsSaysWhy(t *testing.T) {
 	bothWays(t, func(t *testing.T, spec process.Spec) {
 		broken := filepath.Join(spec.Dir, "broken")
-		require.NoError(t, os.WriteFile(broken, []byte("#!/no/such/interpreter\n"), 0o700))
+		writeProgram(t, broken, "#!/no/such/interpreter\n")
 		spec.Argv = []string{broken}
 		_, err := process.Run(t.Context(), spec)
 		require.ErrorAs(t, err, new(*process.StartError))

@@ -220,7 +220,7 @@ func asNobody(t *testing.T) {
 	self, err := os.ReadFile(os.Args[0])
 	require.NoError(t, err)
 	binary := filepath.Join(folder, "test")
-	require.NoError(t, os.WriteFile(binary, self, 0o755))
+	writeProgram(t, binary, string(self))
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "TMPDIR="+folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -300,7 +300,7 @@ func TestSandboxAroundAMissingPlaceIsAStartError(t *testing.T) {
 
 	spec.Shell, spec.Sandbox.Writable = "", []string{p.worktree}
 	spec.Argv = []string{p.worktree + "/broken"}
-	require.NoError(t, os.WriteFile(spec.Argv[0], []byte("#!/no/such\n"), 0o755))
+	writeProgram(t, spec.Argv[0], "#!/no/such\n")
 	_, err := process.Run(t.Context(), spec)
 	require.ErrorIs(t, err, unix.ENOENT)
 }

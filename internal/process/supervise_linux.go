@@ -68,7 +68,6 @@ var frugal = []string{"GOGC=off", "GOMEMLIMIT=32MiB", "GOMAXPROCS=1"}
 type supervisedChild struct {
 	mark    string
 	cmd     *exec.Cmd
-	started proc // of the supervisor
 	control *os.File
 	ladder  ladder
 
@@ -135,7 +134,6 @@ func (c *supervisedChild) fork() error {
 		return err
 	}
 	children.add(c.cmd.Process.Pid)
-	c.started, _ = readProc(c.cmd.Process.Pid)
 	return nil
 }
 
@@ -223,8 +221,9 @@ func (c *supervisedChild) finish(last report) {
 // lost ends what a dead supervisor left.
 func (c *supervisedChild) lost(cause error) {
 	_ = c.cmd.Process.Kill()
+	supervisor, _ := readProc(c.cmd.Process.Pid) // a process that nobody reaped keeps its number and its start
 	state := c.reap()
-	left, alive := endOrphans(c.mark, c.started)
+	left, alive := endOrphans(c.mark, supervisor)
 	c.result = exit{code: -1, left: left, err: &SupervisorError{Err: fmt.Errorf("%w (%s)", cause, state)}}
 	if len(alive) > 0 {
 		c.result.err = errors.Join(c.result.err, &AliveError{Left: alive})

@@ -10,13 +10,10 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -148,22 +145,19 @@ func executing(path string, err error) error {
 // reap reaps the program and all that the supervisor adopts, until there are no
 // children left. With a subreaper that means that nothing of the program is
 // alive: whoever loses its parent becomes our child.
+//
+// Nothing of this looks into /proc unless the program left something behind: a
+// process that was looked at there costs whoever reaps it several milliseconds.
 func (s *supervisor) reap() {
 	defer close(s.nobody)
 	for {
-		pid, err := endedChild()
-		if errors.Is(err, unix.ECHILD) {
-			return
-		}
-		if pid == s.program && !s.stopping.Load() {
-			// While the program is not reaped its group's number is its own.
-			if !onlyChild(pid) {
-				s.outlived()
-			}
-			_ = unix.Kill(-pid, unix.SIGKILL)
-		}
 		var status syscall.WaitStatus
-		if _, err := syscall.Wait4(pid, &status, 0, nil); err == nil && pid == s.program {
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // no child
+			return
+		case pid == s.program:
 			s.alone.Store(childless())
 			s.exited <- status
 		}
@@ -175,42 +169,6 @@ func (s *supervisor) reap() {
 func childless() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return errors.Is(err, unix.ECHILD)
-}
-
-// onlyChild reports that this process has no child but one. It spares reading
-// all of /proc; where the kernel does not list children the answer is no.
-func onlyChild(pid int) bool {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return false
-	}
-	for _, task := range tasks {
-		list, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
-		if err != nil {
-			return false // also a thread that ended meanwhile, whose children moved on
-		}
-		for _, child := range strings.Fields(string(list)) {
-			if child != strconv.Itoa(pid) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// endedChild waits for a child to end and leaves it unreaped.
-func endedChild() (pid int, err error) {
-	var info unix.Siginfo
-	for {
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		// siginfo_t: three ints, then a union, aligned like a pointer, which
-		// begins with the process id (sigaction(2)).
-		const offset = (12 + unsafe.Sizeof(uintptr(0)) - 1) / unsafe.Sizeof(uintptr(0)) * unsafe.Sizeof(uintptr(0))
-		return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), offset))), err
-	}
 }
 
 // loop follows the program until nothing of it is alive or killing is in vain.
