@@ -41,7 +41,8 @@ func requireSandbox(t *testing.T) (abi int) {
 // place is a host as a worker finds it.
 type place struct {
 	root, worktree, other, checkout, home, temp string
-	victim                                      int // a process outside
+	mirror, userHome, checks                    string // what is never a worker's: repository, home and caches of others
+	victim                                      int    // a process outside
 }
 
 func newPlace(t *testing.T) place {
@@ -49,19 +50,24 @@ func newPlace(t *testing.T) place {
 	root := t.TempDir()
 	p := place{
 		root: root, worktree: root + "/worktrees/a1", other: root + "/worktrees/a2",
+		mirror: root + "/mirrors/m.git", userHome: root + "/user", checks: root + "/home-of-checks",
 		checkout: root + "/checkout", home: root + "/home", temp: root + "/temp",
 	}
-	for _, folder := range []string{p.worktree, p.other, p.checkout + "/sub", p.home, p.temp} {
+	for _, folder := range []string{p.worktree, p.other, p.checkout + "/sub", p.home, p.temp, p.userHome, p.checks + "/go-build"} {
 		require.NoError(t, os.MkdirAll(folder, 0o755))
 	}
-	for _, file := range []string{p.worktree + "/mine", p.other + "/theirs", p.checkout + "/file", p.checkout + "/sub/deep"} {
+	for _, file := range []string{
+		p.worktree + "/mine", p.other + "/theirs", p.checkout + "/file", p.checkout + "/sub/deep", p.userHome + "/.profile", p.checks + "/go-build/cached",
+	} {
 		require.NoError(t, os.WriteFile(file, []byte("original\n"), 0o644))
 	}
 	require.NoError(t, os.Symlink(p.checkout+"/file", p.worktree+"/link"))
 	require.NoError(t, os.Symlink(p.checkout, p.worktree+"/linkdir"))
-	git := exec.Command("git", "init", "-q", p.checkout)
-	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home}
-	require.NoError(t, git.Run())
+	for _, args := range [][]string{{"init", "-q", p.checkout}, {"init", "-q", "--bare", p.mirror}} {
+		git := exec.Command("git", args...)
+		git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home}
+		require.NoError(t, git.Run())
+	}
 
 	victim := exec.Command("sleep", "1000")
 	require.NoError(t, victim.Start())
@@ -79,6 +85,7 @@ func (p place) spec(t *testing.T, confined bool) process.Spec {
 	spec.Dir = p.worktree
 	spec.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.temp, "CHECKOUT=" + p.checkout, "OTHER=" + p.other,
+		"MIRROR=" + p.mirror, "USERHOME=" + p.userHome, "CHECKS=" + p.checks,
 		"SELF=" + playing(t, "")[0], "VICTIM=" + strconv.Itoa(p.victim), "TEST=" + strconv.Itoa(os.Getpid()),
 		"GIT_AUTHOR_NAME=w", "GIT_AUTHOR_EMAIL=w@x", "GIT_COMMITTER_NAME=w", "GIT_COMMITTER_EMAIL=w@x",
 	}
@@ -93,7 +100,7 @@ func (p place) spec(t *testing.T, confined bool) process.Spec {
 func (p place) fingerprint(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for _, folder := range []string{p.checkout, p.other} {
+	for _, folder := range []string{p.checkout, p.other, p.mirror, p.userHome, p.checks} {
 		require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -134,6 +141,14 @@ var escapes = map[string]string{
 	"fifo outside":            `mkfifo "$CHECKOUT/fifo"`,
 	"git -C":                  `git -C "$CHECKOUT" commit -q --allow-empty -m x`,
 	"git --git-dir":           `git --git-dir="$CHECKOUT/.git" config a.b c`,
+	"mirror's config":         `git --git-dir="$MIRROR" config core.fsmonitor "touch x"`,
+	"mirror's hook":           `echo x >"$MIRROR/hooks/reference-transaction"`,
+	"mirror's objects":        `echo x | git --git-dir="$MIRROR" hash-object -w --stdin`,
+	"mirror's ref":            `echo 0123456789012345678901234567890123456789 >"$MIRROR/refs/heads/theirs"`,
+	"home of the user":        `echo x >>"$USERHOME/.profile"`,
+	"key of the user":         `mkdir "$USERHOME/.ssh"`,
+	"foreign cache":           `echo x >"$CHECKS/go-build/cached"`,
+	"new in a foreign cache":  `mkdir -p "$CHECKS/go-build/00"`,
 	"from another session":    `setsid sh -c 'echo x >"$CHECKOUT/file"'`,
 	"through own descriptor":  `exec 9<"$CHECKOUT/file"; echo x >/proc/self/fd/9`,
 	"through proc cwd of kin": `cd "$CHECKOUT"; sh -c 'echo x >/proc/$PPID/cwd/file'`,

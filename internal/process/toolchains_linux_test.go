@@ -47,6 +47,24 @@ var toolchains = map[string]struct {
 		},
 		shell: "python3 -m venv --without-pip venv && venv/bin/python -m unittest -q && python3 -m compileall -q m.py && python3 -m pip --version",
 	},
+	"pip": {
+		files: map[string]string{
+			"pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n",
+			"m/__init__.py":  "def add(a, b):\n    return a + b\n",
+			// A backend of the project's own: those of others come from the network.
+			"backend.py": `import zipfile
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    info = "m-1.0.dist-info/"
+    with zipfile.ZipFile(folder + "/m-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.write("m/__init__.py")
+        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: m\nVersion: 1.0\n")
+        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(info + "RECORD", "")
+    return "m-1.0-py3-none-any.whl"
+`,
+		},
+		shell: "python3 -m venv venv && venv/bin/python -m pip install -q --no-index . && cd m && ../venv/bin/python -c 'import m; assert m.add(1, 2) == 3'",
+	},
 }
 
 // toolHome is a home that survives the test, as a host's does: the second build

@@ -85,7 +85,7 @@ func (a *app) command() *cobra.Command {
 				return err
 			}
 			a.ran = true
-			return refuseInsideAttempt()
+			return config.RefuseInsideAttempt()
 		},
 	}
 	flags := root.PersistentFlags()
@@ -105,14 +105,6 @@ func (a *app) command() *cobra.Command {
 		root.AddCommand(add())
 	}
 	return root
-}
-
-// refuseInsideAttempt keeps a worker from driving the engine that launched it.
-func refuseInsideAttempt() error {
-	if run := os.Getenv("MENDFLOW_RUN"); run != "" && os.Getenv("MENDFLOW_ATTEMPT") != "" {
-		return fmt.Errorf("refuse to run inside an attempt of run %s: a worker must not drive Mendflow", run)
-	}
-	return nil
 }
 
 func (a *app) logger() *slog.Logger {

@@ -54,6 +54,9 @@ func Run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	cmd := newCommand(&o)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ran = true
+		if err := config.RefuseInsideAttempt(); err != nil {
+			return err
+		}
 		return serve(cmd.Context(), o, signals, out, slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.level()})))
 	}
 	cmd.SetArgs(args)

@@ -42,6 +42,15 @@ func TestWorkerRefusesPoolsThatItCannotServe(t *testing.T) {
 	require.Contains(t, errOut, "magic")
 }
 
+func TestWorkerRefusesToRunInsideAnAttempt(t *testing.T) {
+	t.Setenv("MENDFLOW_RUN", "r")
+	t.Setenv("MENDFLOW_ATTEMPT", "1")
+	code, out, errOut := runWorker(t, "--state-dir", t.TempDir())
+	require.Equal(t, exitError, code)
+	require.Empty(t, out)
+	require.Contains(t, errOut, "inside an attempt of run r")
+}
+
 func TestWorkerWithoutAServerSaysSo(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
