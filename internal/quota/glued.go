@@ -18,7 +18,7 @@ var dictionary = sync.OnceValue(func() map[string]bool {
 	dict := set("your", "you've", "youve", "you", "the", "claude", "code", "ai", "for", "will", "with", "has", "have", "been",
 		"session", "weekly", "daily", "hourly", "monthly", "current", "upgrade", "please", "hour", "minute", "model", "opus", "sonnet")
 	for _, l := range []*lexicon{refusals, anchors} {
-		for w := range l.words {
+		for w := range l.index().words {
 			if len(w) > 1 && w[0] < 0x80 {
 				dict[w] = true
 			}

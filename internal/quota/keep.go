@@ -195,11 +195,11 @@ var vocabularyGrams = sync.OnceValue(func() *gramSet {
 		add(gram)
 	}
 	for _, l := range []*lexicon{refusals, anchors, retryLine} {
-		names := make([]string, len(l.first))
-		for w, id := range l.words {
+		names := make([]string, len(l.index().first))
+		for w, id := range l.index().words {
 			names[id] = w
 		}
-		for _, p := range l.phrases {
+		for _, p := range l.index().phrases {
 			if p.sense == ownLimit || p.sense == warning {
 				continue // they only take back what others say
 			}

@@ -3,12 +3,17 @@ package quota
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // lexicon finds phrases among tokens. A phrase is a row of words; "a|b" is a
 // choice, "~n" a gap of at most n other words. Punctuation between words does
-// not matter, but a phrase never crosses the end of a sentence.
-type lexicon struct {
+// not matter, but a phrase never crosses the end of a sentence. It is built when
+// it is first used: most processes of the product never read a provider's text.
+type lexicon struct{ index func() *index }
+
+// index is a lexicon that was built.
+type index struct {
 	words   map[string]int32
 	phrases []phrase
 	first   [][]int32 // word → phrases that start with it
@@ -42,7 +47,11 @@ type group struct {
 }
 
 func newLexicon(groups []group) *lexicon {
-	l := &lexicon{words: make(map[string]int32), first: make([][]int32, 1)}
+	return &lexicon{sync.OnceValue(func() *index { return newIndex(groups) })}
+}
+
+func newIndex(groups []group) *index {
+	l := &index{words: make(map[string]int32), first: make([][]int32, 1)}
 	for _, g := range groups {
 		for line := range strings.Lines(g.phrases) {
 			if line = strings.TrimSpace(line); line != "" {
@@ -53,7 +62,7 @@ func newLexicon(groups []group) *lexicon {
 	return l
 }
 
-func (l *lexicon) add(g group, line string) {
+func (l *index) add(g group, line string) {
 	p := phrase{sense: g.sense, name: g.name}
 	gap := 0
 	for field := range strings.FieldsSeq(line) {
@@ -86,7 +95,7 @@ func (l *lexicon) add(g group, line string) {
 	}
 }
 
-func (l *lexicon) id(w string) int32 {
+func (l *index) id(w string) int32 {
 	id, ok := l.words[w]
 	if !ok {
 		id = int32(len(l.first))
@@ -104,7 +113,8 @@ type place struct {
 }
 
 // find gives all hits in the order of their first words.
-func (l *lexicon) find(toks []token) []hit {
+func (x *lexicon) find(toks []token) []hit {
+	l := x.index()
 	places := make([]place, 0, len(toks))
 	for i, t := range toks {
 		if t.kind != punct {
