@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,3 +108,46 @@ func Supervisors(run string) []int {
 
 // KillPID kills a process that may have ended already.
 func KillPID(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
+
+// MarkedIdentities are the living processes whose mark names the run.
+func MarkedIdentities(run string) []Identity {
+	var found []Identity
+	for _, line := range Marked(run) {
+		number, _, _ := strings.Cut(line, " ")
+		if pid, err := strconv.Atoi(number); err == nil {
+			found = append(found, identify(pid))
+		}
+	}
+	return found
+}
+
+// Living are those of the processes that have not ended.
+func Living(ids []Identity) []string {
+	var living []string
+	for _, id := range ids {
+		if alive(id) {
+			living = append(living, fmt.Sprintf("%d %s", id.PID, commandLine(id.PID)))
+		}
+	}
+	return living
+}
+
+// Supervised are the programs that the run's supervisors launched.
+func Supervised(run string) []int {
+	supervisors := Supervisors(run)
+	var programs []int
+	for _, id := range MarkedIdentities(run) {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id.PID))
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		if len(fields) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(fields[1]); err == nil && slices.Contains(supervisors, parent) {
+			programs = append(programs, id.PID)
+		}
+	}
+	return programs
+}
