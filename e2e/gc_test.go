@@ -18,7 +18,7 @@ import (
 func TestGarbageOfClosedRunsOnly(t *testing.T) {
 	t.Parallel()
 	lab := testkit.NewLab(t, testkit.LabOptions{})
-	closed := testkit.NewCase(t, testkit.RunID(t), nodesOf("tidy"))
+	closed := testkit.NewCase(t, testkit.RunID(t), testkit.Plan{Nodes: []testkit.Node{{ID: "tidy"}}, Policy: map[string]any{"unattended": true}})
 	lab.Control.Script(t, closed.Run, "tidy", "mark tidy/work.txt", "mark README.md", "result resolved")
 	lab.Start(t, closed)
 	require.Equal(t, contract.RunBlocked, lab.Client.AwaitClosed(t, closed.Run).Status)
