@@ -194,7 +194,7 @@ func (a *Repository) store(ctx context.Context, config contract.RunConfig) (cont
 	if err != nil {
 		return contract.Artifact{}, fmt.Errorf("write run configuration: %w", err)
 	}
-	ref, err := a.Host.Artifacts.Put(ctx, "runs/"+config.Run+"/config.json", data)
+	ref, err := a.Host.Artifacts.Put(ctx, contract.ConfigKey(config.Run), data)
 	if err != nil {
 		return contract.Artifact{}, fmt.Errorf("store run configuration: %w", err)
 	}

@@ -139,5 +139,8 @@ const (
 	ReportJSON     = "remediation-outcomes.json"
 )
 
+// ConfigKey is where a run's configuration lies in the artifact store.
+func ConfigKey(run string) string { return "runs/" + run + "/config.json" }
+
 // ReportKey is where a run's report lies in the artifact store.
 func ReportKey(run, name string) string { return "runs/" + run + "/report/" + name }

@@ -125,28 +125,9 @@ var ErrPushRefused = errors.New("the remote refuses the branch")
 // nothing is written: the status is empty then when a push is needed.
 func (m *Mirror) PushBranch(ctx context.Context, to Remote, branch, commit string, look bool) (PushStatus, error) {
 	name := "refs/heads/" + branch
-	res, err := m.run(ctx, command{
-		args: []string{"ls-remote", "--quiet", "--refs", "--end-of-options", to.URL, name}, network: true, config: to.config(),
-	})
-	if err != nil {
-		return "", fmt.Errorf("look up branch %s at %s: %w", branch, to.URL, err)
-	}
-	refs := map[string]string{}
-	parseRemote(res.stdout, refs)
-	tip := refs[name]
-	if tip != "" {
-		behind, ahead, err := m.relate(ctx, to, name, tip, commit)
-		switch {
-		case err != nil:
-			return "", err
-		case ahead:
-			return PushedAlready, nil
-		case !behind:
-			return PushDiverged, nil
-		}
-	}
-	if look {
-		return "", nil
+	tip, status, err := m.lookAtBranch(ctx, to, name, commit)
+	if err != nil || status != "" || look {
+		return status, err
 	}
 	push := command{
 		args: []string{"push", "--porcelain", "--quiet", "--no-verify", "--no-follow-tags", "--force-with-lease=" + name + ":" + tip,
@@ -154,14 +135,46 @@ func (m *Mirror) PushBranch(ctx context.Context, to Remote, branch, commit strin
 		network: true, config: to.config(),
 	}
 	m.store.hook(PointPushing)
-	if res, err = m.run(ctx, push); err != nil {
-		if exitCode(err) == 1 && strings.Contains("\n"+string(res.stdout), "\n!\t") {
-			err = fmt.Errorf("%w: %s: %w", ErrPushRefused, refusal(res.stdout), err)
-		}
-		return "", fmt.Errorf("push branch %s to %s: %w", branch, to.URL, err)
-	}
+	res, err := m.run(ctx, push)
 	m.store.hook(PointPushed)
-	return Pushed, nil
+	if err == nil {
+		return Pushed, nil
+	}
+	// A push whose answer got lost is sent again below git (libcurl) and then refused: the branch is
+	// there already. What is there decides, not what the last answer said.
+	if _, status, lookErr := m.lookAtBranch(ctx, to, name, commit); lookErr == nil && status != "" {
+		return status, nil
+	}
+	if exitCode(err) == 1 && strings.Contains("\n"+string(res.stdout), "\n!\t") {
+		err = fmt.Errorf("%w: %s: %w", ErrPushRefused, refusal(res.stdout), err)
+	}
+	return "", fmt.Errorf("push branch %s to %s: %w", branch, to.URL, err)
+}
+
+// lookAtBranch tells where a remote's branch is, and what that means for a push; an empty status
+// asks for one.
+func (m *Mirror) lookAtBranch(ctx context.Context, to Remote, name, commit string) (tip string, status PushStatus, err error) {
+	res, err := m.run(ctx, command{
+		args: []string{"ls-remote", "--quiet", "--refs", "--end-of-options", to.URL, name}, network: true, config: to.config(),
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("look up %s at %s: %w", name, to.URL, err)
+	}
+	refs := map[string]string{}
+	parseRemote(res.stdout, refs)
+	if tip = refs[name]; tip == "" {
+		return "", "", nil
+	}
+	behind, ahead, err := m.relate(ctx, to, name, tip, commit)
+	switch {
+	case err != nil:
+		return tip, "", err
+	case ahead:
+		return tip, PushedAlready, nil
+	case !behind:
+		return tip, PushDiverged, nil
+	}
+	return tip, "", nil
 }
 
 // refusal is what a push says of the ref that was refused.

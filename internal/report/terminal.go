@@ -38,7 +38,11 @@ func Terminal(m Model, location string) string {
 	line("gate", m.gateLine())
 	line("branch", m.branchLine())
 	if p := m.Publication; p != nil && p.Action != plan.CloseNone {
-		line("published", strings.TrimSpace(fmt.Sprintf("%s %s %s", p.Action, p.State, p.URL)))
+		text := strings.TrimSpace(fmt.Sprintf("%s %s %s", p.Action, p.State, p.URL))
+		if p.State != "succeeded" {
+			text += dash(p.Detail)
+		}
+		line("published", text)
 	}
 	if n := len(m.Friction); n > 0 {
 		line("friction", fmt.Sprintf("%d: see the report", n))

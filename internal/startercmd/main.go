@@ -99,7 +99,7 @@ func (a *app) command() *cobra.Command {
 	for _, add := range []func() *cobra.Command{
 		a.devCommand, a.setupCommand, a.doctorCommand, a.planCommand, a.startCommand, a.schedulerCommand,
 		a.runsCommand, a.watchCommand, a.statusCommand, a.nodesCommand, a.logsCommand, a.reportCommand, a.diffCommand,
-		a.explainCommand, a.pauseCommand, a.resumeCommand, a.cancelCommand, a.triageCommand, a.answerCommand, a.gateCommand, a.recoverCommand, a.quiesceCommand,
+		a.explainCommand, a.pauseCommand, a.resumeCommand, a.cancelCommand, a.triageCommand, a.answerCommand, a.gateCommand, a.publishCommand, a.recoverCommand, a.quiesceCommand,
 		a.poolsCommand, a.nodeCommand, a.budgetCommand, a.classifyCommand, a.gcCommand, a.codecCommand, a.versionCommand,
 	} {
 		root.AddCommand(add())

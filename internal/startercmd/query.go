@@ -140,9 +140,13 @@ func outcomeOf(status enumspb.WorkflowExecutionStatus) string {
 	}
 }
 
-// closedCode is the exit code for a run's last status.
-func closedCode(status contract.RunStatus) int {
-	if status == contract.RunCompleted {
+// closedCode is the exit code for a run's last status. A green run whose closing
+// action did not come about has not done what was asked.
+func closedCode(status contract.RunStatus, published *contract.PublicationView) int {
+	switch {
+	case status == contract.RunCompleted && published != nil && published.State.Wanting():
+		return ExitError
+	case status == contract.RunCompleted:
 		return ExitDone
 	}
 	return ExitNotGreen

@@ -83,14 +83,14 @@ func (a *app) reportModel(ctx context.Context, run string) (report.Model, []byte
 // closed prints how a run ended, from its report where there is one, and returns its exit code.
 func (a *app) closed(ctx context.Context, v contract.RunView) error {
 	if a.json {
-		return exit(closedCode(v.Status))
+		return exit(closedCode(v.Status, v.Publication))
 	}
 	model, _, err := a.reportModel(ctx, v.Run)
 	if err != nil {
 		fmt.Fprintf(a.Out, "%s: %s %s\n", v.Run, v.Status, v.Reason)
 		fmt.Fprintln(a.Err, "starter:", err)
-		return exit(closedCode(v.Status))
+		return exit(closedCode(v.Status, v.Publication))
 	}
 	fmt.Fprint(a.Out, report.Terminal(model, "starter report "+v.Run))
-	return exit(closedCode(v.Status))
+	return exit(closedCode(v.Status, v.Publication))
 }

@@ -114,7 +114,13 @@ func TestExitCodes(t *testing.T) {
 	for status, want := range map[contract.RunStatus]int{
 		contract.RunCompleted: ExitDone, contract.RunBlocked: ExitNotGreen, contract.RunFailed: ExitNotGreen, contract.RunCancelled: ExitNotGreen,
 	} {
-		require.Equal(t, want, closedCode(status), status)
+		require.Equal(t, want, closedCode(status, nil), status)
+	}
+	for state, want := range map[contract.PublishState]int{
+		contract.PublishSucceeded: ExitDone, contract.PublishSkipped: ExitDone, contract.PublishExhausted: ExitError, contract.PublishFailed: ExitError,
+	} {
+		require.Equal(t, want, closedCode(contract.RunCompleted, &contract.PublicationView{State: state}), state)
+		require.Equal(t, ExitNotGreen, closedCode(contract.RunBlocked, &contract.PublicationView{State: state}), state)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 type startOptions struct {
 	repo, plan, pools, id, base string
 	wait, watch, detach         bool
-	noHold                      bool
+	noHold, partial             bool
 	again, parallel, queue      bool
 	priority                    int
 	uncommitted                 bool
@@ -52,6 +52,7 @@ func (a *app) startCommand() *cobra.Command {
 	flags.BoolVar(&o.watch, "watch", false, "follow the run to its end")
 	flags.BoolVar(&o.detach, "detach", false, "return at once (the default)")
 	flags.BoolVar(&o.noHold, "no-hold", false, "with --wait or --watch: end with exit code 4 when the run is paused")
+	flags.BoolVar(&o.partial, "allow-partial", false, "carry the plan's closing action out although findings are left")
 	flags.BoolVar(&o.again, "again", false, "start once more although this plan ran on this repository before")
 	flags.BoolVar(&o.parallel, "parallel", false, "work beside other runs on the same repository and base, instead of behind them")
 	flags.BoolVar(&o.queue, "queue", false, "wait while the scheduler takes no runs (it drains, is disabled, or its queue is full)")
@@ -81,6 +82,8 @@ type started struct {
 	Reason     string             `json:"reason,omitempty"`   // why it waits or is not admitted; with --wait, how it closed
 	HeadCommit string             `json:"head_commit,omitempty"`
 	Report     *contract.Artifact `json:"report,omitempty"`
+
+	Publication *contract.PublicationView `json:"publication,omitempty"`
 }
 
 func (a *app) start(ctx context.Context, o startOptions) error {
@@ -120,7 +123,8 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 	defer c.Close()
 	input := contract.RemediationInput{
 		Repository: hub.Canonical, Base: o.base, RequestedBy: operatorName(), RequestedAt: time.Now().UTC(),
-		Pools: slices.DeleteFunc(slices.Clone(pools.Pools), func(pool contract.Pool) bool { return slices.Contains(pools.Exclude, pool.ID) }),
+		AllowPartial: o.partial,
+		Pools:        slices.DeleteFunc(slices.Clone(pools.Pools), func(pool contract.Pool) bool { return slices.Contains(pools.Exclude, pool.ID) }),
 	}
 	if err := a.checkServed(ctx, c, input.Pools); err != nil {
 		return err
@@ -267,7 +271,7 @@ func (a *app) waitNoHold(ctx context.Context, c client.Client, run string, told 
 			}
 			return exit(ExitHeld)
 		case err == nil && v.Status.Closed() && v.ClosedAt != nil:
-			return a.sayClosed(ctx, told, contract.RemediationResult{Run: run, Status: v.Status, Reason: v.Reason, HeadCommit: v.HeadCommit, Report: v.Report})
+			return a.sayClosed(ctx, told, contract.RemediationResult{Run: run, Status: v.Status, Reason: v.Reason, HeadCommit: v.HeadCommit, Report: v.Report, Publication: v.Publication})
 		}
 		select {
 		case <-ctx.Done():
@@ -280,10 +284,11 @@ func (a *app) waitNoHold(ctx context.Context, c client.Client, run string, told 
 func (a *app) sayClosed(ctx context.Context, told started, result contract.RemediationResult) error {
 	if a.json {
 		told.Status, told.Reason, told.HeadCommit, told.Report = result.Status, result.Reason, result.HeadCommit, result.Report
+		told.Publication = result.Publication
 		if err := json.NewEncoder(a.Out).Encode(told); err != nil {
 			return err
 		}
-		return exit(closedCode(result.Status))
+		return exit(closedCode(result.Status, result.Publication))
 	}
-	return a.closed(ctx, contract.RunView{Run: result.Run, Status: result.Status, Reason: result.Reason, Report: result.Report})
+	return a.closed(ctx, contract.RunView{Run: result.Run, Status: result.Status, Reason: result.Reason, Report: result.Report, Publication: result.Publication})
 }
