@@ -236,7 +236,7 @@ func recordHistories(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(replayDir, 0o755))
 	kept := map[string]bool{}
-	for _, s := range scenarios() {
+	for _, s := range append(scenarios(), gateScenarios()...) {
 		t.Run("record-"+s.name, func(t *testing.T) {
 			var pools []contract.Pool
 			if s.pools != nil {
