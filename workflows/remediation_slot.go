@@ -124,7 +124,7 @@ func (r *remediation) awaitsSlot(ctx workflow.Context) bool {
 	switch {
 	case r.held() && r.quiet():
 		r.standStill(ctx)
-		s.Slot = false
+		s.Slot = s.Slot && r.status == contract.RunPausing // something may be alive
 		return true
 	case r.held(), s.Slot: // what is not quiet ends as the hold wants it
 		return false

@@ -63,12 +63,18 @@ var schedulerCommands = []schedulerCommand{
 	{contract.CommandBudget, (*admission.Scheduler).SetBudget},
 }
 
+// errStateLoading answers queries that come before the state is there.
+var errStateLoading = errors.New(contract.StateLoading)
+
 func (s *scheduler) registerQueries(ctx workflow.Context) error {
 	handlers := []struct {
 		name   string
 		answer any
 	}{
 		{contract.QueryStatus, func() (contract.SchedulerStatus, error) {
+			if !s.restored {
+				return contract.SchedulerStatus{}, errStateLoading
+			}
 			status := s.machine.Status()
 			status.Friction = s.friction.Entries()
 			return status, nil
@@ -76,6 +82,8 @@ func (s *scheduler) registerQueries(ctx workflow.Context) error {
 		{contract.QueryRun, func(name string) (contract.SchedulerRun, error) {
 			row, found, known := s.machine.Run(name)
 			switch {
+			case !s.restored:
+				return row, errStateLoading
 			case found:
 				return row, nil
 			case known:
@@ -84,6 +92,9 @@ func (s *scheduler) registerQueries(ctx workflow.Context) error {
 			return row, fmt.Errorf("find run %s: the scheduler knows no such run", name)
 		}},
 		{contract.QueryRuns, func(q contract.RunsQuery) ([]contract.SchedulerRun, error) {
+			if !s.restored {
+				return nil, errStateLoading
+			}
 			return s.machine.Runs(q.Offset, q.Limit), nil
 		}},
 	}

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"mendflow/activities"
 	"mendflow/internal/contract"
@@ -50,8 +51,9 @@ type farm struct {
 	dir     string
 	workers []worker.Worker
 
-	mu    sync.Mutex
-	hosts map[string]*host
+	mu     sync.Mutex
+	hosts  map[string]*host
+	inputs map[string]func(context.Context) ([]byte, error) // of admitted runs, by key
 }
 
 func newFarm() (*farm, error) {
@@ -59,7 +61,7 @@ func newFarm() (*farm, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &farm{dir: dir, hosts: map[string]*host{"broker": newHost()}}
+	f := &farm{dir: dir, hosts: map[string]*host{"broker": newHost()}, inputs: map[string]func(context.Context) ([]byte, error){}}
 	if f.server, err = testkit.StartServer(dir, false); err != nil {
 		return nil, err
 	}
@@ -75,7 +77,8 @@ func newFarm() (*farm, error) {
 		})
 		if queue == contract.QueueMain {
 			Register(w)
-			w.RegisterActivity(&activities.Service{Server: f.client})
+			w.RegisterActivity(&activities.Service{Server: &stubbing{Client: f.client}, Blobs: f})
+			w.RegisterWorkflowWithOptions(stubRun, workflow.RegisterOptions{Name: stubWorkflow})
 		}
 		f.register(w)
 		if err := w.Start(); err != nil {
@@ -107,7 +110,13 @@ func (f *farm) of(run string) *host {
 }
 
 // byURI finds the host of an artifact, whose key begins with runs/RUN/.
-func (f *farm) byURI(uri string) *host { return f.of(strings.Split(uri, "/")[1]) }
+func (f *farm) byURI(uri string) *host {
+	parts := strings.Split(uri, "/")
+	if parts[1] == contract.SchedulerID { // every test has a scheduler of its own
+		return f.of(parts[1] + "/" + parts[2])
+	}
+	return f.of(parts[1])
+}
 
 func (f *farm) register(w worker.Worker) {
 	f.registerClosing(w)

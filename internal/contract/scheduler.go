@@ -64,6 +64,10 @@ const (
 	QueryRuns   = "runs"
 )
 
+// StateLoading is what a query is told right after a scheduler continued as new:
+// its state is on its way, and asking again helps.
+const StateLoading = "the scheduler's state is being loaded: ask again"
+
 // SchedulerInput starts or continues a scheduler.
 type SchedulerInput struct {
 	Carried *Carried `json:"carried,omitempty"` // set by continue-as-new only

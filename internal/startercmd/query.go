@@ -28,6 +28,9 @@ func ask[T any](ctx context.Context, c client.Client, workflowID, query string, 
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	value, err := c.QueryWorkflow(ctx, workflowID, "", query, args...)
+	for loading(err) && wait(ctx, 100*time.Millisecond) {
+		value, err = c.QueryWorkflow(ctx, workflowID, "", query, args...)
+	}
 	if err != nil {
 		return answer, explainQuery(workflowID, err)
 	}
@@ -35,6 +38,22 @@ func ask[T any](ctx context.Context, c client.Client, workflowID, query string, 
 		return answer, fmt.Errorf("read answer of %s: %w", workflowID, err)
 	}
 	return answer, nil
+}
+
+// loading reports whether the answer is on its way: the workflow has just continued as new.
+func loading(err error) bool {
+	var failed *serviceerror.QueryFailed
+	return errors.As(err, &failed) && failed.Message == contract.StateLoading
+}
+
+// wait pauses; false when the context has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 func explainQuery(workflowID string, err error) error {
