@@ -46,6 +46,9 @@ func (h *Host) Interrupt() {
 	}
 }
 
+// Interrupted is closed when what works on this host is to end.
+func (h *Host) Interrupted() <-chan struct{} { return h.drain.stopped() }
+
 // Quiet reports whether no attempt is on its way on this host: none is at work,
 // and no tree waits to be landed or released.
 func (h *Host) Quiet() bool {

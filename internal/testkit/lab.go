@@ -31,6 +31,7 @@ type LabOptions struct {
 	Durable bool     // the server keeps its database in a file
 	Pools   []Pool   // empty: one pool `scripted`
 	Env     []string // of the host worker
+	Args    []string // of the host worker
 	// CodecKeys is the key file of the payload codec, for host and client; empty: nothing is encrypted.
 	CodecKeys string
 }
@@ -72,7 +73,7 @@ func OpenLab(dir string, o LabOptions) (*Lab, error) {
 	if o.CodecKeys != "" {
 		env = append(slices.Clone(env), codecVariable+"="+o.CodecKeys)
 	}
-	l.Host, err = StartHost(HostOptions{Address: l.Server.Address, State: filepath.Join(dir, "state", "mendflow"), Pools: l.Pools, Env: env})
+	l.Host, err = StartHost(HostOptions{Address: l.Server.Address, State: filepath.Join(dir, "state", "mendflow"), Pools: l.Pools, Env: env, Args: o.Args})
 	if err != nil {
 		return l, err
 	}

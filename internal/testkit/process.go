@@ -95,6 +95,9 @@ func (p *Process) Stop() error {
 	}
 }
 
+// Terminate asks the program to end and does not wait.
+func (p *Process) Terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
+
 // Output is what the program has printed in this life.
 func (p *Process) Output() string { return string(p.log.since()) }
 

@@ -34,12 +34,33 @@ func GatePoints() []string {
 
 // killPoint returns the hook that crash tests ask for; nil in every other life.
 func killPoint() (func(string), error) {
-	want, once, _ := strings.Cut(os.Getenv(killVariable), "=")
+	return pointHook(killVariable, func() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	})
+}
+
+// drainVariable names a point at which this process asks itself to stop, in the
+// form of killVariable: tests of draining hosts set it.
+const drainVariable = "MENDFLOW_TEST_DRAIN_AT"
+
+// drainPoint returns the hook that such a test asks for. The attempt is held at
+// the point until the host is told to interrupt what works there.
+func drainPoint(interrupted func() <-chan struct{}) (func(string), error) {
+	return pointHook(drainVariable, func() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		<-interrupted()
+	})
+}
+
+// pointHook does something the first time that the point is reached that a variable names.
+func pointHook(variable string, do func()) (func(string), error) {
+	want, once, _ := strings.Cut(os.Getenv(variable), "=")
 	if want == "" {
 		return nil, nil
 	}
 	if !slices.Contains(slices.Concat(KillPoints(), GatePoints()), want) {
-		return nil, fmt.Errorf("read %s: no point is called %q", killVariable, want)
+		return nil, fmt.Errorf("read %s: no point is called %q", variable, want)
 	}
 	var done atomic.Bool
 	return func(point string) {
@@ -53,7 +74,15 @@ func killPoint() (func(string), error) {
 			}
 			_ = f.Close()
 		}
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
+		do()
 	}, nil
+}
+
+// testHook is what tests ask for at named points; nil in every other life.
+func testHook(host *activities.Host) (func(string), error) {
+	kill, err := killPoint()
+	if err != nil || kill != nil {
+		return kill, err
+	}
+	return drainPoint(host.Interrupted)
 }

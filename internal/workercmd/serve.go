@@ -147,19 +147,18 @@ func openHost(ctx context.Context, o options, state string, pools []contract.Poo
 	if err != nil {
 		return nil, err
 	}
-	hook, err := killPoint()
-	if err != nil {
+	host := &activities.Host{
+		ID: id, StateDir: state, Artifacts: store, Providers: Providers(),
+		Pools: map[string]contract.Pool{}, Environ: os.Environ, DiskFloor: o.diskFloor << 20, Log: log,
+	}
+	if host.Hook, err = testHook(host); err != nil {
 		return nil, err
 	}
-	git, err := gitrepo.NewStore(gitrepo.Settings{
-		StateDir: state, HostID: id, Log: log, Hook: hook, ShareSalvage: config.ArtifactsShared(where, state),
+	host.Git, err = gitrepo.NewStore(gitrepo.Settings{
+		StateDir: state, HostID: id, Log: log, Hook: host.Hook, ShareSalvage: config.ArtifactsShared(where, state),
 	})
 	if err != nil {
 		return nil, err
-	}
-	host := &activities.Host{
-		ID: id, StateDir: state, Git: git, Artifacts: store, Providers: Providers(),
-		Pools: map[string]contract.Pool{}, Environ: os.Environ, DiskFloor: o.diskFloor << 20, Log: log, Hook: hook,
 	}
 	for _, p := range pools {
 		host.Pools[p.ID] = p
