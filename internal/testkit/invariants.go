@@ -31,6 +31,7 @@ type Scene struct {
 //   - each node reported landed has exactly one unreverted commit of its current
 //     opening, and each commit of the run belongs to an attempt that is reported
 //     to have landed as that commit;
+//   - what was taken back landed before, once, and nothing of it is on the truth;
 //   - what is on the truth is complete in the hub;
 //   - every edit of a worker is landed, in a salvage ref, or in a kept tree;
 //   - no process of an attempt is alive, and no two workers of a node ever were at once;
@@ -73,6 +74,7 @@ func (s Scene) broken(t testing.TB, rows map[string]contract.NodeRow) []string {
 	if _, err := s.Repo.TryGit("rev-list", "--objects", "--quiet", history.truth); err != nil {
 		broken = append(broken, "the truth is not complete in the hub: "+err.Error())
 	}
+	broken = append(broken, s.takenBack(history)...)
 	broken = append(broken, s.lost(events, history)...)
 	broken = append(broken, s.living(events)...)
 	for _, difference := range s.Before.differences(s.Repo.Checkout(t)) {

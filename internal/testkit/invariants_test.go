@@ -116,6 +116,27 @@ func TestARevertedLandingCountsForNothing(t *testing.T) {
 	require.Empty(t, s.history(t).against(s.Run, map[string]contract.NodeRow{"a": row}))
 }
 
+func TestWhatWasTakenBackAndIsStillThereIsFound(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first, second := s.land(t, "a", 1, 1), s.land(t, "b", 1, 1)
+	require.Empty(t, s.takenBack(s.history(t)))
+	revert := func(commits ...string) {
+		s.Repo.Git(t, "commit", "-q", "--allow-empty", "-m", "Revert\n\nMendflow-Run: "+s.Run+"\nMendflow-Reverts: "+strings.Join(commits, "\nMendflow-Reverts: "))
+		s.point(t)
+	}
+	s.Repo.Git(t, "rm", "-q", "a-1-1.txt")
+	revert(first)
+	require.Empty(t, s.takenBack(s.history(t)))
+	revert(second)
+	require.Contains(t, s.takenBack(s.history(t))[0], "is on the truth, and its commit "+second+" was taken back")
+	s.Repo.Git(t, "rm", "-q", "b-1-1.txt")
+	revert(first, s.base)
+	found := strings.Join(s.takenBack(s.history(t)), "\n")
+	require.Contains(t, found, "which was taken back before")
+	require.Contains(t, found, "which did not land before it")
+}
+
 func TestAnEditThatIsNowhereIsFound(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
