@@ -209,11 +209,13 @@ func TestLostSessionIsReplacedByAFreshOneInTheSameTree(t *testing.T) {
 	s.plays(t, "0", claudeEnds("```\n"+agentResult+"\n```"),
 		`case "$*" in *--resume=*) echo "No conversation found with session ID: x" >&2; exit 1;; esac`)
 	s.in.Kept = &contract.Kept{Attempt: 1, Host: "h", Pool: "p", Session: "gone"}
+	require.NoError(t, os.WriteFile(filepath.Join(s.tree.Path(), "a.txt"), []byte("half\n"), 0o600))
 	end := s.run(t)
 	require.Equal(t, contract.OutcomeSuccess, end.Outcome, end.Reason)
 	require.Equal(t, 1, strings.Count(s.file(t, "args"), "--resume=gone"))
 	require.Equal(t, 2, strings.Count(s.file(t, "args"), "stream-json"))
 	require.Contains(t, s.file(t, "stdin"), "unfinished work of an earlier session")
+	require.Contains(t, s.file(t, "stdin"), "It has changed `a.txt` so far.")
 }
 
 func TestAgentWithoutAResultIsJudgedByItsWords(t *testing.T) {
@@ -254,6 +256,29 @@ func TestAgentWithoutAResultIsJudgedByItsWords(t *testing.T) {
 			require.Contains(t, end.Reason, c.reason)
 			require.False(t, end.Delivered)
 		})
+	}
+}
+
+// Ending at our own cap is nobody's fault once.
+func TestAgentOverItsAllowanceIsInterruptedOnceAndThenCharged(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		s := newAgentScene(t, contract.ProviderClaude)
+		s.in.Tokens, s.in.Capped = 100, again
+		s.plays(t, "0", nil, `echo '{"type":"system","subtype":"init","session_id":"`+agentSession+`"}'`,
+			`echo '{"type":"assistant","session_id":"`+agentSession+`","message":{"id":"m","usage":{"input_tokens":90,"output_tokens":20},"content":[]}}'`, "sleep 600")
+		end := s.run(t)
+		require.Contains(t, end.Reason, "it used more than 100 tokens")
+		require.Len(t, end.Friction, 1)
+		require.Equal(t, contract.FrictionOverAllowance, end.Friction[0].Type)
+		if again {
+			require.Equal(t, contract.OutcomeError, end.Outcome)
+			require.Equal(t, contract.CauseWork, end.Cause)
+			require.Nil(t, end.Kept)
+			continue
+		}
+		require.Equal(t, contract.OutcomeInterrupted, end.Outcome)
+		require.Equal(t, agentSession, end.Kept.Session, "it goes on where it was")
 	}
 }
 

@@ -97,6 +97,8 @@ func (l *launch) classifyAgent(about provider.About, report provider.Report, res
 	case resultErr != nil && !outcome.Limit():
 		l.end.Outcome = contract.OutcomeSuccess // LandWork says what is wrong with the result
 		return
+	case report.Fault != nil && report.Fault.OverAllowance:
+		l.overAllowance(report.Fault)
 	case report.Fault != nil:
 		l.end.Outcome, l.end.Cause, l.end.Reason = contract.OutcomeError, report.Fault.Cause, clip(oneLine(report.Fault.Text), 400)
 	case outcome == contract.OutcomeSuccess:
@@ -109,12 +111,27 @@ func (l *launch) classifyAgent(about provider.About, report provider.Report, res
 		}
 		if report.Told != "" && (result.Ended == process.EndExited || result.Ended == process.EndFinalEvent || result.Ended == process.EndStopped) {
 			l.end.Reason = clip(oneLine(report.Told), 400)
+		} else if report.Told != "" {
+			l.end.Reason = clip(l.end.Reason+"; it said last: "+oneLine(report.Told), 400)
 		}
 	}
 	if report.Odd != "" && l.end.Outcome == contract.OutcomeError {
 		l.end.Reason = clip(l.end.Reason+"; "+report.Odd, 400)
 	}
 	l.end.Tail = clipHead(result.StdoutTail+"\n"+result.StderrTail, tailSize)
+}
+
+// overAllowance ends a launch at our own cap: nobody is charged the first time,
+// and the session goes on in its tree with an allowance of its own.
+func (l *launch) overAllowance(fault *provider.Fault) {
+	l.end.Friction = append(l.end.Friction, contract.Friction{
+		Type: contract.FrictionOverAllowance, Discriminator: l.in.Node, Severity: "warning", Note: fault.Text,
+	})
+	l.interrupted()
+	l.end.Reason = clip(oneLine(fault.Text), 400)
+	if l.in.Capped {
+		l.end.Outcome, l.end.Cause, l.end.Kept = contract.OutcomeError, fault.Cause, nil
+	}
 }
 
 // complained reports whether a program that ended well told of an error all the

@@ -18,7 +18,7 @@ func (l *launch) request(ctx context.Context) (provider.Request, error) {
 	task := provider.Task{
 		Goal: l.opened.config.Plan.Goal, Node: l.node, Findings: l.opened.findings(l.rec.Attempt.Findings),
 		MustNotTouch: l.opened.config.Plan.Intent.MustNotTouch, ResultFile: l.resultFile(),
-		Failure: l.in.Tail, Salvage: l.salvaged(ctx), Landed: l.landed, Continued: l.in.Kept != nil,
+		Failure: l.in.Tail, Salvage: l.salvaged(ctx), Landed: l.landed, Continued: l.in.Kept != nil, Left: l.left(ctx),
 		Clarified: clarified(l.in.Clarified),
 	}
 	req := provider.Request{
@@ -50,6 +50,20 @@ func clarified(answers []contract.Clarification) []string {
 		told = append(told, text)
 	}
 	return told
+}
+
+// left are the paths that an earlier attempt changed in the tree that goes on. A
+// worker whose session is lost has nothing else to know it from; it can look for itself.
+func (l *launch) left(ctx context.Context) []string {
+	if l.in.Kept == nil {
+		return nil
+	}
+	work, err := l.tree.Collect(ctx, gitrepo.Scope{})
+	if err != nil {
+		l.Host.Log.Warn("look at the kept tree", "run", l.in.Run, "node", l.in.Node, "error", err)
+		return nil
+	}
+	return work.Paths()
 }
 
 // about are the paths and globs that the node is about.

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,7 @@ type Host struct {
 	Git       *gitrepo.Store
 	Artifacts *artifacts.Store
 	Providers *provider.Registry
-	// Pools are this worker's own definitions by id; they win over a run's on command, env and writable.
+	// Pools are this worker's own definitions by id; they win over a run's on command, env, writable and the options that name program and home.
 	Pools map[string]contract.Pool
 	// Environ lists the worker's own environment (os.Environ); programs get an allow-listed part of it.
 	Environ func() []string
@@ -164,8 +165,30 @@ func (h *Host) pool(r *openRun, in contract.NodeInput) (contract.Pool, error) {
 	p := known[at]
 	if own, ok := h.Pools[in.Pool]; ok {
 		p.Command, p.Env, p.Writable = own.Command, own.Env, own.Writable
+		p.Options = h.ownOptions(p, own)
 	}
 	return p, nil
+}
+
+// ownOptions are the run's options, but for those that name what lies on this
+// host: program and home are this worker's, also where it names none.
+func (h *Host) ownOptions(p, own contract.Pool) map[string]string {
+	adapter, err := h.Providers.Lookup(p.Provider)
+	if err != nil {
+		return p.Options
+	}
+	options := maps.Clone(p.Options)
+	for _, name := range adapter.About().OwnOptions() {
+		if value, ok := own.Options[name]; ok {
+			if options == nil {
+				options = map[string]string{}
+			}
+			options[name] = value
+		} else {
+			delete(options, name)
+		}
+	}
+	return options
 }
 
 func (r *openRun) node(id string) (plan.Node, plan.Unit, error) {

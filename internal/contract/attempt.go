@@ -103,6 +103,8 @@ type NodeInput struct {
 	Limits     Limits   `json:"limits"`
 	// Clarified are operators' answers about the findings, for the prompt.
 	Clarified []Clarification `json:"clarified,omitempty"`
+	// Capped: an attempt of the node ended at our own cap before; the next is charged for that.
+	Capped bool `json:"capped,omitempty"`
 	// Claim is set when somebody works on the node instead of a program.
 	Claim *Claim `json:"claim,omitempty"`
 }

@@ -183,6 +183,7 @@ func TestOwnCapInterruptsOnceAndThenFails(t *testing.T) {
 	over := contract.AttemptResult{Outcome: contract.OutcomeInterrupted, Friction: []contract.Friction{{Type: contract.FrictionOverAllowance}}}
 	r.end("a", over)
 	require.Equal(t, contract.Charged{}, r.drive.node("a").Charged)
+	require.True(t, r.running[0].Input.Capped)
 	r.end("a", over)
 	require.Equal(t, contract.Charged{Work: 1}, r.drive.node("a").Charged)
 	r.end("a", over)

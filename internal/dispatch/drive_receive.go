@@ -193,7 +193,7 @@ func (d *Drive) launch(n *driveNode, t *driveTicket, now time.Time) Launch {
 	if n.FirstPool == "" {
 		n.FirstPool = t.first
 	}
-	l.Input.Claim = n.claim
+	l.Input.Claim, l.Input.Capped = n.claim, n.over
 	n.run = &driveRun{ticket: t.id, pool: p, attempt: n.NextAttempt, at: now, spend: t.spend}
 	d.tellGiven(n)
 	n.NextAttempt++

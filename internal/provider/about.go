@@ -42,6 +42,9 @@ type About struct {
 type Option struct {
 	Name string
 	Help string
+	// Own says that the option names or loosens what belongs to a host: the worker
+	// that serves the pool decides it, whatever a run says.
+	Own bool
 	// Check refuses values; nil accepts all.
 	Check func(value string) error
 }
@@ -62,7 +65,7 @@ const maxSteps = 10000
 
 // ProgramOption names another program than the default.
 func ProgramOption() Option {
-	return Option{Name: OptionProgram, Help: "path or name of the program"}
+	return Option{Name: OptionProgram, Help: "path or name of the program", Own: true}
 }
 
 // StepsOption caps the model steps of a launch.
@@ -152,6 +155,17 @@ func (a About) ProgramOf(pool contract.Pool) string {
 		return Expand(program)
 	}
 	return a.Program
+}
+
+// OwnOptions are the names of the options that the worker alone decides.
+func (a About) OwnOptions() []string {
+	var own []string
+	for _, o := range a.Options {
+		if o.Own {
+			own = append(own, o.Name)
+		}
+	}
+	return own
 }
 
 // Key is the variable that holds the pool's key: the option's, else the first

@@ -18,6 +18,7 @@ type Task struct {
 	Salvage      string   // path of its diff
 	Landed       []string // findings of this node that landed before
 	Continued    bool     // the tree holds an earlier attempt's unfinished work
+	Left         []string // the paths that it changed
 	Clarified    []string // answers to the worker's questions
 }
 
@@ -32,6 +33,7 @@ func Prompt(t Task) string {
 	b.WriteString("Do not commit, do not switch branches and do not change git's configuration: what you leave in the folder is collected and committed for you.\n")
 	if t.Continued {
 		b.WriteString("\nThe folder holds the unfinished work of an earlier session on this task: look at it first and go on from there.\n")
+		writeLeft(&b, t.Left)
 	}
 	b.WriteString("\n## Findings\n")
 	for _, f := range t.Findings {
@@ -50,6 +52,22 @@ func Prompt(t Task) string {
 	writeHistory(&b, t)
 	writeContract(&b, t)
 	return b.String()
+}
+
+// maxLeft is how many changed paths are named; the worker can look for itself.
+const maxLeft = 20
+
+// writeLeft names what an earlier session changed.
+func writeLeft(b *strings.Builder, paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	more := ""
+	if n := len(paths) - maxLeft; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+		paths = paths[:maxLeft]
+	}
+	fmt.Fprintf(b, "It has changed `%s`%s so far.\n", strings.Join(paths, "`, `"), more)
 }
 
 func writeFinding(b *strings.Builder, f plan.Finding) {

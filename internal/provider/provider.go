@@ -82,6 +82,8 @@ type Statement struct {
 type Fault struct {
 	Text  string // one line, with the remedy
 	Cause contract.Cause
+	// OverAllowance says that the launch was ended at our own cap on tokens.
+	OverAllowance bool
 }
 
 // Report is what an adapter read from the output of a launch that ended.

@@ -40,7 +40,7 @@ func TooManySteps(steps int) *Fault {
 func TooManyTokens(tokens int) *Fault {
 	return &Fault{
 		Text:  fmt.Sprintf("it used more than %d tokens: give the node a smaller task, or raise `policy.attempt_tokens`", tokens),
-		Cause: contract.CauseWork,
+		Cause: contract.CauseWork, OverAllowance: true,
 	}
 }
 

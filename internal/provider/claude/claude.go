@@ -37,7 +37,7 @@ func (Provider) About() provider.About {
 		HomeOption: optionConfigDir, Home: ".claude",
 		Options: []provider.Option{
 			provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption(),
-			{Name: optionConfigDir, Help: "folder with the log-in and the sessions, like ~/.claude", Check: provider.Folder},
+			{Name: optionConfigDir, Help: "folder with the log-in and the sessions, like ~/.claude", Own: true, Check: provider.Folder},
 			{Name: optionPermission, Help: "permission mode", Check: provider.OneOf("acceptEdits", "bypassPermissions", "dontAsk")},
 		},
 	}

@@ -41,8 +41,8 @@ func (Provider) About() provider.About {
 		HomeOption: optionHome, Home: ".codex",
 		Options: []provider.Option{
 			provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption(), provider.KeyOption(),
-			{Name: optionHome, Help: "folder with the log-in and the sessions, like ~/.codex", Check: provider.Folder},
-			{Name: optionSandbox, Help: "whose sandbox holds the program", Check: provider.OneOf(sandboxOurs, sandboxOwn)},
+			{Name: optionHome, Help: "folder with the log-in and the sessions, like ~/.codex", Own: true, Check: provider.Folder},
+			{Name: optionSandbox, Help: "whose sandbox holds the program", Own: true, Check: provider.OneOf(sandboxOurs, sandboxOwn)},
 			{Name: optionEffort, Help: "reasoning effort", Check: provider.OneOf("minimal", "low", "medium", "high", "xhigh")},
 		},
 	}

@@ -34,7 +34,7 @@ func (Provider) About() provider.About {
 		Login: filepath.Join(folder, "oauth_creds.json"), HomeOption: optionHome, Home: "gemini", PoolHomes: true,
 		Options: []provider.Option{
 			provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption(),
-			{Name: optionHome, Help: "folder of the program's own, whose settings are overwritten; log in with GEMINI_CLI_HOME set to it", Check: provider.Folder},
+			{Name: optionHome, Help: "folder of the program's own, whose settings are overwritten; log in with GEMINI_CLI_HOME set to it", Own: true, Check: provider.Folder},
 		},
 	}
 }

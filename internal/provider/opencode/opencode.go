@@ -40,7 +40,7 @@ func (Provider) About() provider.About {
 		Login: filepath.Join("opencode", "auth.json"), HomeOption: optionHome, Home: filepath.Join(".local", "share"),
 		Options: []provider.Option{
 			provider.ProgramOption(), provider.StepsOption(), provider.BaseURLOption(), provider.KeyOption(),
-			{Name: optionHome, Help: "folder with opencode/auth.json and the sessions, like ~/.local/share", Check: provider.Folder},
+			{Name: optionHome, Help: "folder with opencode/auth.json and the sessions, like ~/.local/share", Own: true, Check: provider.Folder},
 			{Name: optionAPI, Help: "what the address in base_url speaks", Check: provider.OneOf(apiOpenAI, apiAnthropic)},
 		},
 	}
