@@ -28,12 +28,17 @@ type FleetOptions struct {
 	Hosts   [][]Pool
 	Durable bool     // the server keeps its database in a file
 	Env     []string // of the hosts
+	Args    []string // of the hosts
+	Dir     string   // empty: a temporary folder
 }
 
 // NewFleet brings a fleet up in a temporary folder; it ends with the test.
 func NewFleet(t testing.TB, o FleetOptions) *Fleet {
 	t.Helper()
-	f := &Fleet{Dir: t.TempDir()}
+	f := &Fleet{Dir: o.Dir}
+	if f.Dir == "" {
+		f.Dir = t.TempDir()
+	}
 	t.Cleanup(func() {
 		require.NoError(t, f.Close())
 		f.attachLogs(t)
@@ -58,7 +63,7 @@ func (f *Fleet) open(o FleetOptions) error {
 		return err
 	}
 	for i, pools := range o.Hosts {
-		host, err := f.startHost(fmt.Sprintf("host-%d", i+1), pools, o.Env)
+		host, err := f.startHost(fmt.Sprintf("host-%d", i+1), pools, o)
 		if host != nil {
 			f.Hosts = append(f.Hosts, host)
 		}
@@ -77,13 +82,13 @@ func (f *Fleet) open(o FleetOptions) error {
 // Artifacts is the folder that all hosts share.
 func (f *Fleet) Artifacts() string { return filepath.Join(f.Dir, "artifacts") }
 
-func (f *Fleet) startHost(name string, pools []Pool, env []string) (*Host, error) {
+func (f *Fleet) startHost(name string, pools []Pool, o FleetOptions) (*Host, error) {
 	served := filepath.Join(f.Dir, name+".yaml")
 	if err := WritePools(served, f.Control, pools...); err != nil {
 		return nil, err
 	}
 	return StartHost(HostOptions{
-		Address: f.Server.Address, Name: name, State: filepath.Join(f.Dir, name), Pools: served, Artifacts: f.Artifacts(), Env: env,
+		Address: f.Server.Address, Name: name, State: filepath.Join(f.Dir, name), Pools: served, Artifacts: f.Artifacts(), Env: o.Env, Args: o.Args,
 	})
 }
 

@@ -47,6 +47,8 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 	set.RegisterHost(q.host)
 
 	shared := newSharedSlots(slots)
+	host := set.Landing.Host
+	shared.space, shared.log = func() error { return host.Git.CheckSpace(host.DiskFloor) }, host.Log
 	for _, p := range pools {
 		pool := q.add(connected, contract.PoolQueue(p.ID), worker.Options{
 			Tuner:                            shared.tuner(p.MaxConcurrent),

@@ -2,7 +2,9 @@ package workercmd
 
 import (
 	"context"
+	"log/slog"
 	"sync"
+	"time"
 
 	"go.temporal.io/sdk/worker"
 )
@@ -13,8 +15,14 @@ import (
 // most one attempt per further pool.
 type sharedSlots struct {
 	limit int // 0: only the pools' own caps
+	// space is an error while the host's disk is too full to start anything: it then
+	// polls for no attempt, which would only come back, and other hosts get them.
+	// Nil: there is always space.
+	space func() error
+	log   *slog.Logger // nil: nothing is said
 
 	mu   sync.Mutex
+	full bool // as space was last told
 	used int
 	free chan struct{} // closed and renewed when a slot becomes free
 }
@@ -62,6 +70,7 @@ func (p *poolSlots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInf
 		}
 		select {
 		case <-free:
+		case <-p.shared.later():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -77,11 +86,44 @@ func (p *poolSlots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermi
 func (p *poolSlots) take() (*worker.SlotPermit, <-chan struct{}) {
 	p.shared.mu.Lock()
 	defer p.shared.mu.Unlock()
+	if p.shared.noSpace() {
+		return nil, p.shared.free
+	}
 	if p.issued >= p.most || p.shared.limit > 0 && p.shared.used >= p.shared.limit {
 		return nil, p.shared.free
 	}
 	p.issued++
 	return &worker.SlotPermit{UserData: &slotState{}}, nil
+}
+
+// spaceRetry is how often a host whose disk is full looks again.
+const spaceRetry = time.Second
+
+// later comes when a host whose disk is full has to look again; never for others.
+func (s *sharedSlots) later() <-chan time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.full {
+		return nil
+	}
+	return time.After(spaceRetry)
+}
+
+// noSpace looks at the disk, and says when that changes something. The caller holds the lock.
+func (s *sharedSlots) noSpace() bool {
+	if s.space == nil {
+		return false
+	}
+	err := s.space()
+	if was := s.full; was != (err != nil) && s.log != nil {
+		if err != nil {
+			s.log.Warn("out of service", "error", err)
+		} else {
+			s.log.Warn("back in service: there is space again")
+		}
+	}
+	s.full = err != nil
+	return s.full
 }
 
 // MarkSlotUsed counts a slot that got a task.

@@ -1,7 +1,12 @@
 package workercmd
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +98,39 @@ func TestAWaitForASlotEndsWithOneOrWithItsContext(t *testing.T) {
 	}()
 	a.ReleaseSlot(released{permit: busy})
 	require.NotNil(t, <-got)
+}
+
+func TestHostWithAFullDiskPollsForNothingUntilThereIsSpace(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	var said bytes.Buffer
+	shared := newSharedSlots(0)
+	shared.log = slog.New(slog.NewTextHandler(&said, nil))
+	shared.space = func() error {
+		if full.Load() {
+			return errors.New("only 3 MiB are free")
+		}
+		return nil
+	}
+	p := &poolSlots{shared: shared, most: 3}
+	running := p.TryReserveSlot(nil)
+	require.NotNil(t, running)
+
+	full.Store(true)
+	require.Nil(t, p.TryReserveSlot(nil))
+	require.Nil(t, p.TryReserveSlot(nil))
+	got := make(chan *worker.SlotPermit, 1)
+	go func() {
+		permit, _ := p.ReserveSlot(t.Context(), nil)
+		got <- permit
+	}()
+	p.ReleaseSlot(released{permit: running})
+	require.Nil(t, p.TryReserveSlot(nil), "a slot that becomes free is no space")
+
+	full.Store(false)
+	require.NotNil(t, <-got, "it looks again by itself")
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	require.Equal(t, 1, strings.Count(said.String(), "out of service"), "said once: %s", &said)
+	require.Equal(t, 1, strings.Count(said.String(), "back in service"))
 }
