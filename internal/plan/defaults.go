@@ -20,6 +20,9 @@ func defaultPackage(f Finding) string {
 	return first
 }
 
+// IDFromFile derives a plan id from a file's name, as Parse does; empty when nothing is left of it.
+func IDFromFile(name string) string { return idFromFile(name) }
+
 // nodePerFinding is the plan that an author gets who leaves nodes out.
 func nodePerFinding(findings []Finding) []Node {
 	nodes := make([]Node, len(findings))

@@ -21,11 +21,11 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Check, show and describe plan files",
+		Short: "Check, show, import and describe plan files",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.planValidateCommand(), a.planShowCommand(), a.planSchemaCommand())
+	cmd.AddCommand(a.planValidateCommand(), a.planShowCommand(), a.planImportCommand(), a.planSchemaCommand())
 	return cmd
 }
 
