@@ -6,10 +6,12 @@ SHELL := /bin/bash
 
 GOLANGCI_VERSION := v2.15.0
 WORKFLOWCHECK_VERSION := v0.6.0
+GOVULNCHECK_VERSION := v1.9.0
 
 TOOLS := $(CURDIR)/.cache/bin
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 WORKFLOWCHECK := $(TOOLS)/workflowcheck-$(WORKFLOWCHECK_VERSION)
+GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 SOURCES := $(shell find . -name '*.go' -not -path './internal/devserver/*' -not -name '*_test.go' -not -path './.cache/*') go.mod go.sum
 SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -path './internal/devserver/*')
@@ -18,7 +20,7 @@ IN_SERVER := cd internal/devserver && GOFLAGS="$${GOFLAGS-} -tags=sqlite_fts5"
 IN_DRIVER := cd internal/devserver/sqlite && GOFLAGS="$${GOFLAGS-} -tags=sqlite_fts5"
 SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
 
-.PHONY: test-agents test-postgres help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
+.PHONY: test-agents agents-skipped test-postgres vuln help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -38,12 +40,12 @@ bin/devserver: $(SERVER_SOURCES)
 demo: build ## run the tour from start to end against the embedded server
 	examples/tour/demo
 
-modernize: build ## bring a public repository to Go 1.26, twice; needs the Go module proxy
+modernize: build ## bring a public repository to Go 1.26, thrice, once sabotaged; needs the Go module proxy
 	examples/modernize/demo
 
 test: check ## what the README names; the same as check
 
-check: format lint lint-rules tidy vet unit devserver-test workflowcheck fuzz e2e ## everything that CI runs
+check: format lint lint-rules tidy vet unit devserver-test workflowcheck fuzz e2e agents-skipped ## everything that CI runs
 
 format: ## refuse files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "run gofmt -w on:"; echo "$$files"; exit 1; fi
@@ -83,6 +85,12 @@ test-postgres: build ## the embedded server's tests and the end-to-end tests on 
 	scripts/with-postgres sh -c 'cd internal/devserver && go test -tags=sqlite_fts5 -count=1 -timeout 10m -run Postgres .'
 	scripts/with-postgres go test -count=1 -timeout 40m ./e2e/...
 
+# GOVULNDB names another vulnerability database (https://go.dev/security/vuln/database). Without one that can be
+# reached it fails and says so; it is no part of check, since what it says changes by itself.
+vuln: $(GOVULNCHECK) ## known vulnerabilities in what both modules call
+	$(GOVULNCHECK) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
+	cd internal/devserver && $(GOVULNCHECK) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
+
 bench: build ## the figures of docs/performance.md
 	go run ./e2e/bench
 
@@ -105,10 +113,18 @@ AGENTS := $(CURDIR)/.cache/agents
 AGENT_PACKAGES := @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 opencode-ai@1.18.33 \
 	@google/gemini-cli@0.61.0 @qwen-code/qwen-code@0.24.4
 
+AGENT_TESTS := go test -count=1 -v -run '^Test(Each)?Real(Program|Agent|Claude)' ./internal/provider ./e2e
+
 test-agents: build ## try the real agent programs against a scripted model; installs them by npm into .cache/agents
 	@for p in $(AGENT_PACKAGES); do \
 		npm install --prefix $(AGENTS) --no-audit --no-fund --loglevel=error $$p || echo "skipped: $$p cannot be installed"; done
-	MENDFLOW_AGENTS=$(AGENTS) go test -count=1 -timeout 40m -v -run 'TestReal|TestEachReal' ./internal/provider ./e2e
+	@mkdir -p .cache
+	MENDFLOW_AGENTS=$(AGENTS) $(AGENT_TESTS) -timeout 60m 2>&1 | tee .cache/test-agents.log; \
+	  code=$${PIPESTATUS[0]}; scripts/agents-table docs/agents.md $(AGENTS) <.cache/test-agents.log; exit $$code
+
+agents-skipped: build ## count the cases of real agent programs that check leaves to test-agents
+	@log=$$(env -u MENDFLOW_AGENTS $(AGENT_TESTS)) || { echo "$$log"; exit 1; }; \
+	  echo "real agent programs: $$(grep -c -- '--- SKIP' <<<"$$log" || true) cases skipped; make test-agents runs them"
 
 clean: ## remove what was built
 	rm -rf bin
@@ -120,3 +136,7 @@ $(GOLANGCI):
 $(WORKFLOWCHECK):
 	GOBIN=$(TOOLS) go install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION)
 	mv $(TOOLS)/workflowcheck $@
+
+$(GOVULNCHECK):
+	GOBIN=$(TOOLS) go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	mv $(TOOLS)/govulncheck $@

@@ -12,12 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const root = "../.."
+const (
+	root      = "../.."
+	codecFile = "docker-compose.codec.yml"
+)
 
 // load reads the compose file as compose itself does.
-func load(t *testing.T) *types.Project {
+func load(t *testing.T, more ...string) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
+	files := []string{filepath.Join(root, "docker-compose.yml")}
+	for _, name := range more {
+		files = append(files, filepath.Join(root, name))
+	}
+	options, err := cli.NewProjectOptions(files,
 		cli.WithEnv([]string{"POSTGRES_PASSWORD=secret"}), cli.WithResolvedPaths(true))
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
@@ -63,9 +70,29 @@ func TestComposeWorkerIsTheSameHostAfterARestart(t *testing.T) {
 	require.Equal(t, filepath.Join(*worker.Environment["XDG_STATE_HOME"], "mendflow"), state.Target, "the volume is the state folder")
 }
 
+func TestComposeWithTheCodecGivesItsKeysToWhoNeedsThem(t *testing.T) {
+	t.Parallel()
+	project := load(t, codecFile)
+	endpoint := *project.Services["ui"].Environment["TEMPORAL_CODEC_ENDPOINT"]
+	codec := project.Services["codec"]
+	require.Len(t, codec.Ports, 1)
+	require.Equal(t, "http://"+codec.Ports[0].HostIP+":"+codec.Ports[0].Published, endpoint)
+	page := "http://" + project.Services["ui"].Ports[0].HostIP + ":" + project.Services["ui"].Ports[0].Published
+	require.Contains(t, codec.Command, page, "the Web UI's pages may ask")
+	for _, name := range []string{"codec", "worker"} {
+		service := project.Services[name]
+		require.Len(t, service.Secrets, 1, name)
+		require.Equal(t, "/run/secrets/"+service.Secrets[0].Source, *service.Environment["MENDFLOW_CODEC_KEYS_FILE"], name)
+		require.Contains(t, project.Secrets, service.Secrets[0].Source)
+	}
+	for _, name := range []string{"temporal", "postgresql", "ui"} {
+		require.Empty(t, project.Services[name].Secrets, "%s never has a key", name)
+	}
+}
+
 func TestComposePublishesOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
-	for name, service := range load(t).Services {
+	for name, service := range load(t, codecFile).Services {
 		for _, port := range service.Ports {
 			require.Equal(t, "127.0.0.1", port.HostIP, name)
 		}
@@ -79,7 +106,7 @@ func TestComposeImagesArePinnedOrBuiltHere(t *testing.T) {
 	t.Parallel()
 	recipe, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	require.NoError(t, err)
-	for name, service := range load(t).Services {
+	for name, service := range load(t, codecFile).Services {
 		if service.Build == nil {
 			require.Regexp(t, pinned, service.Image, name)
 			continue
