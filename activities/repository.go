@@ -92,6 +92,9 @@ func (a *Repository) open(ctx context.Context, in contract.OpenRunInput, heart *
 	}
 	result := opened(config, stored, truth)
 	result.Attributes = a.attributes(ctx)
+	for _, n := range config.Plan.Notify {
+		result.Notify = append(result.Notify, n.On)
+	}
 	return result, nil
 }
 

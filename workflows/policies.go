@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/plan"
 )
 
 // heartbeatTimeout is how long a silent host keeps an attempt: activities beat
@@ -54,6 +55,34 @@ func withPublishOptions(ctx workflow.Context, summary string) workflow.Context {
 		HeartbeatTimeout:      heartbeatTimeout,
 		WaitForCancellation:   true,
 		RetryPolicy:           &temporal.RetryPolicy{MaximumAttempts: 1},
+		DisableEagerExecution: true,
+		Summary:               summary,
+	})
+}
+
+// withNoticeOptions starts the delivery of a notice, which outlives the run.
+func withNoticeOptions(ctx workflow.Context, run string, n int, event plan.NotifyOn) workflow.Context {
+	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            contract.NotificationID(run, n),
+		TaskQueue:             contract.QueueMain,
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowTaskTimeout:   10 * time.Second,
+		StaticSummary:         fmt.Sprintf("tell: %s is %s", run, event),
+	})
+}
+
+// withNotifyOptions delivers a notice: a receiver that is down for an hour has missed it.
+func withNotifyOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.QueueMain,
+		StartToCloseTimeout:    time.Minute, // the activity gives up before
+		ScheduleToCloseTimeout: time.Hour,
+		HeartbeatTimeout:       heartbeatTimeout,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Minute, MaximumAttempts: 20,
+			NonRetryableErrorTypes: []string{contract.ErrorInvalidPlan, contract.ErrorArtifactMissing},
+		},
 		DisableEagerExecution: true,
 		Summary:               summary,
 	})

@@ -25,6 +25,8 @@ type closingAction struct {
 	at      []time.Time
 	amended []contract.AmendInput
 	now     func() time.Time
+	notices []contract.NotificationInput
+	notify  func(ctx context.Context, in contract.NotificationInput) error // nil: taken
 }
 
 func (h *host) Publish(ctx context.Context, in contract.PublishInput) (contract.PublishEnd, error) {
@@ -58,6 +60,7 @@ func (h *host) AmendReport(ctx context.Context, in contract.AmendInput) (contrac
 func (h *host) registerClosing(registry worker.ActivityRegistry) {
 	registry.RegisterActivityWithOptions(h.Publish, activity.RegisterOptions{Name: "Publish"})
 	registry.RegisterActivityWithOptions(h.AmendReport, activity.RegisterOptions{Name: "AmendReport"})
+	registry.RegisterActivityWithOptions(h.Notify, activity.RegisterOptions{Name: "Notify"})
 }
 
 func (f *farm) registerClosing(registry worker.ActivityRegistry) {
@@ -67,6 +70,9 @@ func (f *farm) registerClosing(registry worker.ActivityRegistry) {
 	registry.RegisterActivityWithOptions(func(ctx context.Context, in contract.AmendInput) (contract.ReportEnd, error) {
 		return f.of(in.Run).AmendReport(ctx, in)
 	}, activity.RegisterOptions{Name: "AmendReport"})
+	registry.RegisterActivityWithOptions(func(ctx context.Context, in contract.NotificationInput) error {
+		return f.of(in.Notice.Run).Notify(ctx, in)
+	}, activity.RegisterOptions{Name: "Notify"})
 }
 
 // closingHost has one node and a closing action.

@@ -18,6 +18,7 @@ func Register(registry worker.WorkflowRegistry) {
 		{contract.WorkflowNode, Node},
 		{contract.WorkflowBroker, Broker},
 		{contract.WorkflowPublication, Publication},
+		{contract.WorkflowNotification, Notification},
 		{contract.WorkflowScheduler, Scheduler},
 	} {
 		registry.RegisterWorkflowWithOptions(w.code, workflow.RegisterOptions{

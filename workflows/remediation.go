@@ -85,6 +85,7 @@ type remediation struct {
 	report *contract.ReportEnd
 	// publishing is the closing action; nil: there is none, or it is too early.
 	publishing *publisher
+	notices    noticeBook
 	start      time.Time
 	closed     *time.Time
 
@@ -139,7 +140,9 @@ func (r *remediation) run(root, ctx workflow.Context) (contract.RemediationResul
 			}
 		}
 	}
-	over := func() bool { return workflow.AllHandlersFinished(ctx) && r.toldScheduler() }
+	over := func() bool {
+		return workflow.AllHandlersFinished(ctx) && r.toldScheduler() && r.notices.starting == 0
+	}
 	if err := workflow.Await(ctx, over); err != nil {
 		return contract.RemediationResult{}, err
 	}

@@ -34,6 +34,7 @@ type carriedState struct {
 	Cancel   bool                   `json:"cancel,omitempty"`
 	Events   []contract.Event       `json:"events,omitempty"`
 	Started  contract.Event         `json:"started"`
+	Notices  noticeBook             `json:"notices,omitzero"`
 	Claims   claimBook              `json:"claims,omitzero"`
 
 	Gates gateBook `json:"gates,omitzero"`
@@ -53,7 +54,7 @@ func (r *remediation) mayContinue(ctx workflow.Context) bool {
 
 // sent reports whether nothing is on its way: every message was acknowledged, every handler is done.
 func (r *remediation) sent(ctx workflow.Context) bool {
-	if r.probing > 0 || !r.claims.idle() {
+	if r.notices.starting > 0 || r.probing > 0 || !r.claims.idle() {
 		return false
 	}
 	for _, d := range r.drives {
@@ -77,6 +78,7 @@ func (r *remediation) continueAsNew(ctx workflow.Context, cancelled func() bool)
 		Scheduling: r.scheduling,
 	}
 	state.Claims = r.claims
+	state.Notices = r.notices
 	data, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("write carried state: %w", err)
@@ -125,6 +127,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 	for _, u := range state.Unproven {
 		r.loose = append(r.loose, &loose{Unproven: u})
 	}
+	r.notices = state.Notices
 	messages := r.in.Carried.Messages
 	r.in.Carried, r.restored = nil, true
 	r.inbox.deliver(messages)

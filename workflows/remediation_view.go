@@ -54,6 +54,7 @@ func (r *remediation) holdRows() []contract.Hold {
 // show brings the Web UI up to date: current details at every turn (they cost
 // nothing), search attributes when they changed.
 func (r *remediation) show(ctx workflow.Context) {
+	r.notify(ctx)
 	workflow.SetCurrentDetails(ctx, r.details())
 	r.shown.upsert(ctx, r)
 }

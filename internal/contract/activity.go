@@ -29,6 +29,8 @@ type OpenRunResult struct {
 	Baseline   string    `json:"baseline,omitempty"`
 	Policy     RunPolicy `json:"policy"`
 	Attributes []string  `json:"attributes,omitempty"` // registered search attributes of ours
+	// Notify is what each receiver of the plan's notifications wants to hear, in the plan's order.
+	Notify [][]plan.NotifyOn `json:"notify,omitempty"`
 }
 
 // RunPolicy is the part of the plan that the run's own decisions need.
