@@ -24,8 +24,9 @@ import (
 // Client is a user of a server: the command line, and the queries behind it.
 type Client struct {
 	Address   string
-	State     string // state folder, shared with the host so that artifacts are seen
-	Artifacts string // empty: in the state folder
+	State     string   // state folder, shared with the host so that artifacts are seen
+	Artifacts string   // empty: in the state folder
+	Env       []string // of the starter, beside the test's own
 	// In is what starts the starter elsewhere, such as in a network of its own, and
 	// At the server's address there; empty: nothing, and Address.
 	In     []string
@@ -69,6 +70,7 @@ func (c *Client) Starter(t testing.TB, args ...string) Result {
 	args = append(append(slices.Clone(c.In), Program("starter")), args...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = cleanEnviron()
+	cmd.Env = append(cmd.Env, c.Env...)
 	if c.keys != "" {
 		cmd.Env = append(cmd.Env, codecVariable+"="+c.keys)
 	}
