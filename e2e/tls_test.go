@@ -17,9 +17,7 @@ import (
 // wrong where the plan does not.
 func TestHubByHTTPSWithACAOfItsOwn(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
-	lab := testkit.NewLab(t, testkit.LabOptions{Env: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, ".config")}})
-	lab.Client.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, ".config")}
+	lab, home := userLab(t)
 	p := testkit.Plan{Nodes: []testkit.Node{{ID: "alpha"}}, More: map[string]any{"git": map[string]any{"user_config": true}}}
 	c := testkit.NewCase(t, testkit.RunID(t), p)
 	hub, server := c.Repo.ServeHTTP(t, filepath.Join(c.Dir, "hub.git"), true)
