@@ -255,6 +255,9 @@ func TestCancelDuringTheRevertLeavesRunAndTruthAtOne(t *testing.T) {
 	result := l.wait()
 
 	require.Equal(t, contract.RunCancelled, result.Status)
+	for _, e := range l.history(l.id, "").Events {
+		require.Nil(t, e.GetActivityTaskCancelRequestedEventAttributes(), "nothing interrupts the revert")
+	}
 	require.False(t, has(h.hub.now, "n4/1"))
 	require.Equal(t, 2, h.rows()["n4"].Opening, "it is reported as taken back")
 	for _, item := range h.record.Items {
@@ -300,4 +303,38 @@ func TestAttributionsAreBounded(t *testing.T) {
 	require.Equal(t, contract.RunBlocked, result.Status, "what is left of opening 1 stays on the truth")
 	require.Len(t, h.hub.reverts, run.MaxAttributions)
 	require.Len(t, h.record.Gates, run.MaxAttributions+run.MaxReblocks+1)
+}
+
+// The culprit has one try in its next opening; those that went with it are not charged.
+func TestCulpritIsChargedAndItsDependantsAreNot(t *testing.T) {
+	t.Parallel()
+	h := newHost(nine()...)
+	h.hub.red = func(landed []string) bool { return has(landed, "n4/1") }
+	h.work = func(in contract.NodeInput) attemptScript {
+		if in.Opening == 2 && (in.Node == "n4" || in.Node == "on4" && in.Attempt == 2) {
+			return attemptScript{land: contract.LandEnd{Outcome: contract.OutcomeError, Cause: contract.CauseWork, Reason: "verify is red"}}
+		}
+		return attemptScript{}
+	}
+	w := newWorld(t, h)
+
+	require.Equal(t, contract.RunBlocked, w.run(t).Status)
+	require.Len(t, h.tried("n4"), 2, "its landing counts as the first of two")
+	require.Len(t, h.tried("on4"), 1, "it waits for the culprit")
+}
+
+func TestDependantOfACulpritHasAllItsTries(t *testing.T) {
+	t.Parallel()
+	h := newHost(nine()...)
+	h.hub.red = func(landed []string) bool { return has(landed, "n4/1") }
+	h.work = func(in contract.NodeInput) attemptScript {
+		if in.Node == "on4" && in.Attempt == 2 {
+			return attemptScript{land: contract.LandEnd{Outcome: contract.OutcomeError, Cause: contract.CauseWork, Reason: "verify is red"}}
+		}
+		return attemptScript{}
+	}
+	w := newWorld(t, h)
+
+	require.Equal(t, contract.RunCompleted, w.run(t).Status)
+	require.Len(t, h.tried("on4"), 3)
 }

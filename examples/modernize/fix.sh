@@ -1,6 +1,7 @@
 #!/bin/sh
 # The worker of the example: repairs a node with the Go tools' own fixers and
-# says in its result what it did, with the command that proves it.
+# says in its result what it did, with the command that proves it. Called as
+# `fix.sh sabotage` it also breaks, once, what only the tests of another package see.
 set -eu
 cd "$MENDFLOW_WORKTREE"
 
@@ -34,6 +35,11 @@ unreachable-*)
   echo "no fixer for $MENDFLOW_NODE" >&2
   exit 1 ;;
 esac
+
+if [ "${1:-}" = sabotage ] && [ "$MENDFLOW_NODE/$MENDFLOW_ATTEMPT" = fix-root/1 ]; then
+  sed 's/"%s: %s; %s"/"%s: %s, %s"/' diagnostic.go > diagnostic.go.new
+  mv diagnostic.go.new diagnostic.go
+fi
 
 status=resolved
 [ -n "$(git status --porcelain)" ] || status=no_change
