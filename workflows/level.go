@@ -43,6 +43,9 @@ func Level(root workflow.Context, in contract.LevelInput) error {
 		return fmt.Errorf("register query: %w", err)
 	}
 	l.lease(in.Lease)
+	if in.Sealed {
+		l.drive.Seal()
+	}
 	return l.loop(root, ctx)
 }
 

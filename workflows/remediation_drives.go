@@ -14,6 +14,9 @@ import (
 // server whether it still exists: a terminated one tells nobody.
 const driveCheckEvery = 5 * time.Minute
 
+// changeSealedStart: a drive learns with its start that no node follows.
+const changeSealedStart = "sealed-at-start"
+
 // lostDriveAttempts is how many attempt numbers are skipped for the nodes of a
 // drive that vanished: it may have launched that many without telling.
 const lostDriveAttempts = 100
@@ -103,6 +106,11 @@ func (r *remediation) startDrive(ctx workflow.Context, d *drive) {
 	}
 	for _, a := range d.Nodes[len(in.Nodes):] {
 		r.order(ctx, d, contract.DriveOrder{Nodes: []contract.Admission{a}})
+	}
+	// A drive that has all of its level is told so at once: the order would cost two workflow tasks.
+	if len(in.Nodes) == len(d.Nodes) && r.front.OpenAt(d.Depth) == len(d.Nodes) &&
+		workflow.GetVersion(ctx, changeSealedStart, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		in.Sealed, d.Sealed = true, true
 	}
 	child := workflow.ExecuteChildWorkflow(withLevelOptions(ctx, in), contract.WorkflowLevel, in)
 	workflow.Go(ctx, func(ctx workflow.Context) {

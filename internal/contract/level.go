@@ -15,6 +15,7 @@ type LevelInput struct {
 	Settled    []string    `json:"settled_pools,omitempty"` // pools settled for this run already
 	Used       []string    `json:"used_pools,omitempty"`    // pools that had a success in this run: not ramped
 	Nodes      []Admission `json:"nodes,omitempty"`
+	Sealed     bool        `json:"sealed,omitempty"` // no node follows these
 	Priority   int         `json:"priority,omitempty"`
 	Lease      *Lease      `json:"lease,omitempty"` // nil: the run has no budget
 	// Attended: nodes go to host pools by claims only. The drive's workflow sets it.
