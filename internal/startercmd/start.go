@@ -165,26 +165,46 @@ func (a *app) admit(ctx context.Context, c client.Client, p *plan.Plan, pools *c
 
 // checkServed refuses to start what no worker would ever take.
 func (a *app) checkServed(ctx context.Context, c client.Client, pools []contract.Pool) error {
-	served := 0
 	var missing []string
-	for _, p := range pools {
-		described, err := c.DescribeTaskQueue(ctx, contract.PoolQueue(p.ID), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
-		if err != nil {
-			return fmt.Errorf("look for workers of pool %s: %w", p.ID, err)
+	for deadline := time.Now().Add(servedPatience); ; {
+		var err error
+		if missing, err = unserved(ctx, c, pools); err != nil {
+			return err
 		}
-		if len(described.GetPollers()) > 0 {
-			served++
-		} else {
-			missing = append(missing, p.ID)
+		if len(missing) < len(pools) || time.Now().After(deadline) {
+			break
+		}
+		select { // a worker that was started a moment ago is not seen yet
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(watchEvery):
 		}
 	}
 	switch {
-	case served == 0:
+	case len(missing) == len(pools):
 		return fmt.Errorf("start run: no worker serves any of the pools %v: start one with `worker --pools FILE` or `starter dev --pools FILE`", missing)
 	case len(missing) > 0:
 		fmt.Fprintf(a.Err, "starter: no worker serves the pools %v now; their attempts will wait for one\n", missing)
 	}
 	return nil
+}
+
+// servedPatience is how long a start waits for a first worker to show up.
+const servedPatience = 5 * time.Second
+
+// unserved are the pools whose queue nobody polls.
+func unserved(ctx context.Context, c client.Client, pools []contract.Pool) ([]string, error) {
+	var missing []string
+	for _, p := range pools {
+		described, err := c.DescribeTaskQueue(ctx, contract.PoolQueue(p.ID), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+		if err != nil {
+			return nil, fmt.Errorf("look for workers of pool %s: %w", p.ID, err)
+		}
+		if len(described.GetPollers()) == 0 {
+			missing = append(missing, p.ID)
+		}
+	}
+	return missing, nil
 }
 
 // storeInputs puts plan and pools into the artifact store, and what the scheduler starts the run with.
