@@ -28,9 +28,13 @@ func (a *Gate) RunGate(ctx context.Context, in contract.GateInput) (contract.Gat
 	defer heart.end()
 	ctx, stop := a.Host.untilStopped(ctx)
 	defer stop()
+	began := time.Now()
 	end, err := a.run(ctx, in, heart)
 	if err != nil {
 		err = &hostError{a.Host.ID, err}
+	} else {
+		activity.GetMetricsHandler(ctx).WithTags(map[string]string{contract.TagPurpose: in.Purpose, contract.TagVerdict: end.Verdict}).
+			Timer(contract.MetricGate).Record(time.Since(began))
 	}
 	return end, translate(ctx, err)
 }

@@ -30,6 +30,7 @@ func Node(ctx workflow.Context, in contract.NodeInput) (contract.AttemptResult, 
 	}
 	n.run(ctx)
 	n.result.EndedAt = workflow.Now(ctx)
+	n.measure(ctx)
 	return n.result, nil
 }
 

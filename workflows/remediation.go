@@ -67,6 +67,7 @@ type remediation struct {
 	requests run.Requests[contract.OperatorAnswer]
 	loose    []*loose // of what nothing proves that it has ended
 	hosts    hosts
+	told     measured
 
 	work     *job // the one activity of the main line
 	baseline *job // runs beside the nodes when the plan accepts a red base
@@ -120,6 +121,7 @@ func (r *remediation) run(root, ctx workflow.Context) (contract.RemediationResul
 		r.turn(ctx)
 		r.tellScheduler(ctx)
 		r.show(ctx)
+		r.measure(ctx)
 		if r.stage == stageDone || r.dirty {
 			continue
 		}

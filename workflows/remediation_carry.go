@@ -128,6 +128,7 @@ func (r *remediation) restore(ctx workflow.Context) error {
 		r.loose = append(r.loose, &loose{Unproven: u})
 	}
 	r.notices = state.Notices
+	r.told = measured{r.status, r.holdRows()} // the execution before this one told it
 	messages := r.in.Carried.Messages
 	r.in.Carried, r.restored = nil, true
 	r.inbox.deliver(messages)

@@ -237,6 +237,7 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 		workflow.GetLogger(ctx).Warn("ignore settlement", "node", s.Node, "why", changes.Ignored)
 		return
 	}
+	countNode(ctx, s.State, "")
 	text := string(s.State)
 	if n := len(s.Attempts); n > 0 {
 		last := s.Attempts[n-1]
@@ -262,6 +263,7 @@ func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Strandin
 		workflow.GetLogger(ctx).Warn("ignore stranding", "node", s.Node, "why", changes.Ignored)
 		return
 	}
+	countNode(ctx, contract.NodeStranded, s.Cause)
 	r.unserved(s)
 	if s.Cause == contract.StrandBudgetExhausted && r.budget.Fits(r.reservation(s.Node, "")) {
 		r.front.Rearm(contract.StrandBudgetExhausted) // it was only beyond what the drive had been leased

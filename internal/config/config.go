@@ -35,6 +35,8 @@ var ErrServerUnreachable = errors.New("server unreachable")
 type Connection struct {
 	Address   string
 	Namespace string
+	// Configure changes the client's options at the end, for telemetry; nil: nothing.
+	Configure func(*client.Options) error
 	CodecKeys string // file with the keys of the payload codec; empty: from the environment, where none need be
 }
 
@@ -73,6 +75,11 @@ func (c Connection) Options(logger *slog.Logger) (client.Options, error) {
 		// On one machine both ends only pay for compressing small messages: a
 		// twentieth of their processor time.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	}
+	if c.Configure != nil {
+		if err := c.Configure(&options); err != nil {
+			return client.Options{}, err
+		}
 	}
 	return options, nil
 }

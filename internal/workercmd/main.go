@@ -90,6 +90,7 @@ type options struct {
 	hostName   string
 	slots      int
 	diskFloor  uint64 // MiB
+	metrics    string
 	drain      string
 	grace      time.Duration
 	verbose    bool
@@ -124,6 +125,7 @@ func newCommand(o *options) *cobra.Command {
 	flags.StringVar(&o.hostName, "host-name", "", "identity of this host (default: made once in the state folder)")
 	flags.IntVar(&o.slots, "slots", 0, "attempts at once on this host; 0: as many as its pools allow")
 	flags.Uint64Var(&o.diskFloor, "disk-floor", gitrepo.DiskFloor>>20, "start no attempt while fewer MiB are free in the state folder")
+	flags.StringVar(&o.metrics, "metrics-address", "", "serve Prometheus metrics at host:port/metrics; OTEL_* variables ask for traces and metrics by OTLP")
 	flags.StringVar(&o.drain, "drain", drainInterrupt, "what running attempts do when the worker is asked to stop: interrupt (their work is kept) or finish")
 	flags.DurationVar(&o.grace, "drain-grace", defaultGrace, "how long attempts may still run before they are interrupted")
 	flags.BoolVar(&o.verbose, "verbose", false, "log what is done")

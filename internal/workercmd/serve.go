@@ -22,6 +22,7 @@ import (
 	"mendflow/internal/dispatch"
 	"mendflow/internal/gitrepo"
 	"mendflow/internal/process"
+	"mendflow/internal/telemetry"
 )
 
 // serve runs the worker until a signal stops it.
@@ -52,7 +53,17 @@ func serve(ctx context.Context, o options, signals <-chan os.Signal, out io.Writ
 	if err := clearHost(ctx, host); err != nil {
 		return err
 	}
+	telling, err := telemetry.Start(ctx, telemetry.Settings{Service: "mendflow-worker", MetricsAddress: o.metrics, Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := telling.Close(); err != nil {
+			log.Warn("end telemetry", "error", err)
+		}
+	}()
 	dial := o.connection
+	dial.Configure = telling.Configure
 	connected, err := dial.Dial(ctx, log)
 	if err != nil {
 		return err
@@ -62,9 +73,15 @@ func serve(ctx context.Context, o options, signals <-chan os.Signal, out io.Writ
 	if err != nil {
 		return err
 	}
+	if err := telling.WatchRuns(connected, options.Namespace); err != nil {
+		return err
+	}
 	queues := newQueues(connected, activitySet(host, connected, options.Namespace), pools, o.slots)
 	if err := queues.start(); err != nil {
 		return err
+	}
+	if address := telling.Address(); address != "" {
+		fmt.Fprintf(out, "worker metrics: http://%s/metrics\n", address)
 	}
 	fmt.Fprintf(out, "worker ready: host=%s state=%s pools=%s\n", host.ID, state, strings.Join(poolIDs(pools), ","))
 	end := &drainer{host: host, finish: o.drain == drainFinish, grace: o.grace, signals: signals, log: log}
