@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,15 +44,16 @@ func agentLab(t *testing.T, env []string, pools ...string) *testkit.Lab {
 	return lab
 }
 
-// endings are who is ended in the middle of a tool call, and how.
-func endings() []struct {
+// victim is who is ended in the middle of a tool call, and how.
+type victim struct {
 	who    string
 	signal syscall.Signal
-} {
-	return []struct {
-		who    string
-		signal syscall.Signal
-	}{
+}
+
+func (e victim) name() string { return e.who + "-" + e.signal.String() }
+
+func endings() []victim {
+	return []victim{
 		{"program", syscall.SIGTERM},
 		{"program", syscall.SIGKILL},
 		{"supervisor", syscall.SIGTERM},
@@ -63,7 +64,8 @@ func endings() []struct {
 }
 
 // endInTheMiddleOfATool starts a run whose agent has a tool at work, ends who is
-// to be ended, and expects that nothing of that attempt is alive afterwards.
+// to be ended, and expects that nothing of that attempt is alive afterwards: at once, or when the
+// run is cancelled where the program did not end.
 func endInTheMiddleOfATool(t *testing.T, lab *testkit.Lab, who string, signal syscall.Signal) {
 	t.Helper()
 	c := testkit.NewCase(t, testkit.RunID(t), testkit.Plan{Nodes: []testkit.Node{{ID: "n"}}})
@@ -76,6 +78,7 @@ func endInTheMiddleOfATool(t *testing.T, lab *testkit.Lab, who string, signal sy
 	})
 	alive = testkit.MarkedIdentities(c.Run)
 	require.Greater(t, len(alive), 2, "supervisor, program and tool")
+	stubborn := false
 	switch who {
 	case "host":
 		require.NoError(t, syscall.Kill(lab.Host.PID(), signal))
@@ -90,14 +93,37 @@ func endInTheMiddleOfATool(t *testing.T, lab *testkit.Lab, who string, signal sy
 		for _, pid := range programs {
 			require.NoError(t, syscall.Kill(pid, signal))
 		}
+		stubborn = signal == syscall.SIGTERM && !gone(programs)
 	}
-	testkit.EventuallyNone(t, "nothing of the attempt is alive", func() []string { return testkit.Living(alive) })
+	if stubborn {
+		t.Log("the program does not end by a TERM of somebody else's: it goes on, watched as before")
+	} else {
+		testkit.EventuallyNone(t, "nothing of the attempt is alive", func() []string { return testkit.Living(alive) })
+	}
 	if who == "host" {
 		require.NoError(t, lab.Host.Restart())
 	}
 	lab.Client.OK(t, "cancel", c.Run)
 	lab.Client.AwaitClosed(t, c.Run)
 	require.Empty(t, testkit.Marked(c.Run))
+	require.Empty(t, testkit.Living(alive))
+}
+
+// gone waits a while for programs to end; gemini, for one, heeds a TERM of its whole group only.
+func gone(pids []int) bool {
+	for range 100 {
+		left := 0
+		for _, pid := range pids {
+			if syscall.Kill(pid, 0) == nil {
+				left++
+			}
+		}
+		if left == 0 {
+			return true
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return false
 }
 
 // standIn is a program that behaves as agents with a tool at work do: it says
@@ -112,7 +138,7 @@ wait
 func TestEndedAgentsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings() {
-		t.Run(fmt.Sprintf("%s %s", e.who, e.signal), func(t *testing.T) {
+		t.Run(e.name(), func(t *testing.T) {
 			t.Parallel()
 			program := filepath.Join(t.TempDir(), "agent")
 			require.NoError(t, os.WriteFile(program, []byte(standIn), 0o755))
@@ -124,9 +150,6 @@ func TestEndedAgentsLeaveNothing(t *testing.T) {
 
 func TestRealAgentsLeaveNothing(t *testing.T) {
 	programs := os.Getenv(agentsFolder)
-	if programs == "" {
-		t.Skipf("the real programs are tried by `make test-agents` (%s is not set)", agentsFolder)
-	}
 	for _, p := range []agentPool{
 		{"claude", "claude", "ANTHROPIC_API_KEY", "", ""},
 		{"codex", "codex", "OPENAI_API_KEY", "/v1", ""},
@@ -136,8 +159,11 @@ func TestRealAgentsLeaveNothing(t *testing.T) {
 	} {
 		t.Run(p.id, func(t *testing.T) {
 			program := filepath.Join(programs, "node_modules", ".bin", p.provider)
-			if _, err := os.Stat(program); err != nil {
-				t.Skipf("%s is not installed in %s", p.provider, programs)
+			if _, err := os.Stat(program); programs == "" || err != nil {
+				for _, e := range endings() { // each of them is counted as skipped
+					t.Run(e.name(), func(t *testing.T) { t.Skipf("%s is not installed in %q: see `make test-agents`", p.provider, programs) })
+				}
+				return
 			}
 			server := modelserver.Start(func(a modelserver.Ask) modelserver.Turn {
 				if a.Shell == "" {
@@ -149,7 +175,7 @@ func TestRealAgentsLeaveNothing(t *testing.T) {
 			lab := agentLab(t, []string{p.env + "=sk-fake0000"}, fmt.Sprintf("id: agent, provider: %s, model: model-x, env: [%s], options: {program: %q, base_url: %q}",
 				p.provider, p.env, program, server.URL+p.path))
 			for _, e := range endings() {
-				t.Run(strings.ReplaceAll(fmt.Sprintf("%s %s", e.who, e.signal), " ", "-"), func(t *testing.T) {
+				t.Run(e.name(), func(t *testing.T) {
 					endInTheMiddleOfATool(t, lab, e.who, e.signal)
 				})
 			}

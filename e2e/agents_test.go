@@ -80,7 +80,7 @@ func newAgentTour(t *testing.T, pools ...agentPool) *agentTour {
 	require.NoError(t, err)
 	a.Host, err = testkit.StartHost(testkit.HostOptions{
 		Address: a.Lab.Server.Address, State: filepath.Join(a.dir, "state"), Pools: a.Lab.Pools,
-		Env: []string{"ANTHROPIC_API_KEY=sk-fake0000", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-fake0000", "OPENAI_API_KEY=sk-fake0000"},
+		Env: []string{"ANTHROPIC_API_KEY=sk-fake0000", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-fake0000", "OPENAI_API_KEY=sk-fake0000", "GEMINI_API_KEY=sk-fake0000"},
 	})
 	require.NoError(t, err)
 	a.Client, err = testkit.NewClient(a.Lab.Server.Address, a.Host.State)
@@ -214,6 +214,9 @@ func TestEachRealAgentRepairsTheTourAlone(t *testing.T) {
 	for _, p := range []agentPool{
 		{"claude", "claude", "ANTHROPIC_API_KEY", "", ""},
 		{"codex", "codex", "OPENAI_API_KEY", "/v1", ""},
+		{"opencode", "opencode", "OPENAI_API_KEY", "/v1", ""},
+		{"gemini", "gemini", "GEMINI_API_KEY", "", ""},
+		{"qwen", "qwen", "OPENAI_API_KEY", "/v1", ""},
 		{"openai", "openai", "OPENAI_API_KEY", "/v1", ""},
 	} {
 		t.Run(p.id, func(t *testing.T) {

@@ -38,6 +38,8 @@ type Machine interface {
 	Getenv(name string) (value string, ok bool)
 	// Exists reports whether a file or folder is there.
 	Exists(path string) bool
+	// Writable reports whether files can be made in a folder that is there.
+	Writable(folder string) bool
 	// Home is the private home of workers.
 	Home() string
 	// Confined reports whether the host has a sandbox.
@@ -129,9 +131,16 @@ func checkLaunch(adapter Provider, pool contract.Pool, m Machine) []Note {
 	}
 	var notes []Note
 	for _, folder := range append(slices.Clone(pool.Writable), built.Writable...) {
-		if folder = Expand(folder); !m.Exists(folder) && !slices.Contains(built.Folders, folder) {
+		switch folder = Expand(folder); {
+		case !m.Exists(folder) && !slices.Contains(built.Folders, folder):
 			notes = append(notes, Note{StateError, "writable folder " + folder + " is not there", "make it, or take it out of the pools file"})
+		case m.Exists(folder) && !m.Writable(folder):
+			notes = append(notes, Note{StateError, "writable folder " + folder + " cannot be written to", "change its owner or mode, or run the worker as another user"})
 		}
+	}
+	if !m.Confined() && !built.OwnSandbox {
+		notes = append(notes, Note{StateWarning, "no sandbox holds it on this machine",
+			"what it changes elsewhere is noticed afterwards only (friction `escaped`): use a Linux with Landlock"})
 	}
 	if built.OwnSandbox {
 		notes = append(notes, Note{StateWarning, "it runs in its own sandbox, not in Mendflow's",

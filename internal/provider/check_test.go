@@ -12,6 +12,7 @@ import (
 	"mendflow/internal/provider"
 	"mendflow/internal/provider/claude"
 	"mendflow/internal/provider/codex"
+	"mendflow/internal/provider/host"
 	"mendflow/internal/provider/openai"
 )
 
@@ -20,6 +21,8 @@ type machine struct {
 	programs map[string]string // what --version prints
 	env      map[string]string
 	files    []string
+	locked   []string // of files: not writable
+	open     bool     // without a sandbox
 }
 
 func (m machine) LookPath(program string) (string, error) {
@@ -39,8 +42,9 @@ func (m machine) Output(_ context.Context, argv ...string) (string, error) {
 
 func (m machine) Getenv(name string) (string, bool) { v, ok := m.env[name]; return v, ok }
 func (m machine) Exists(path string) bool           { return slices.Contains(m.files, path) }
+func (m machine) Writable(path string) bool         { return !slices.Contains(m.locked, path) }
 func (m machine) Home() string                      { return "/home/worker" }
-func (m machine) Confined() bool                    { return true }
+func (m machine) Confined() bool                    { return !m.open }
 
 func TestCheckTellsWhatAPoolLacksOnAMachine(t *testing.T) {
 	t.Parallel()
@@ -57,6 +61,10 @@ func TestCheckTellsWhatAPoolLacksOnAMachine(t *testing.T) {
 			[]string{"ok /bin/claude, version " + claude.Tested, "ok key in ANTHROPIC_API_KEY"}},
 		{"log-in", claude.Provider{}, contract.Pool{}, machine{programs: good, files: []string{"/home/worker/.claude/.credentials.json"}},
 			[]string{"ok /bin/claude, version " + claude.Tested, "ok log-in in /home/worker/.claude/.credentials.json"}},
+		{"locked folder, no sandbox", claude.Provider{}, contract.Pool{Env: []string{"ANTHROPIC_API_KEY"}, Writable: []string{"/x"}},
+			machine{programs: good, env: key, files: []string{"/x"}, locked: []string{"/x"}, open: true},
+			[]string{"ok /bin/claude, version " + claude.Tested, "ok key in ANTHROPIC_API_KEY", "error writable folder /x cannot be written to", "warning no sandbox holds it on this machine"}},
+		{"a person", host.Provider{}, contract.Pool{}, machine{}, []string{"ok attended: nodes go there by `starter node claim`"}},
 		{"no program", codex.Provider{}, contract.Pool{Env: []string{"OPENAI_API_KEY"}}, machine{env: key},
 			[]string{"error start codex: program not found", "ok key in OPENAI_API_KEY"}},
 		{"other version", codex.Provider{}, contract.Pool{Env: []string{"OPENAI_API_KEY"}}, machine{programs: map[string]string{"codex": "codex-cli 9.0.0"}, env: key},

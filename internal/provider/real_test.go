@@ -49,6 +49,7 @@ type bench struct {
 	server  *modelserver.Server
 	req     provider.Request
 	host    string // its folder
+	idle    time.Duration
 }
 
 func (p realProgram) bench(t *testing.T, script func(modelserver.Ask) modelserver.Turn) *bench {
@@ -93,7 +94,7 @@ func (b *bench) launch(ctx context.Context, t *testing.T) (provider.Report, proc
 	var log strings.Builder
 	spec := process.Spec{
 		Argv: built.Argv, Stdin: built.Stdin, Dir: b.req.Worktree, Env: append(env, built.Env...),
-		Absolute: 3 * time.Minute, Mark: "test/" + strings.ReplaceAll(t.Name(), "/", "-"), Output: &log,
+		Absolute: 3 * time.Minute, Idle: b.idle, Mark: "test/" + strings.ReplaceAll(t.Name(), "/", "-"), Output: &log,
 		Sandbox: &process.Sandbox{Writable: append(slices.Clone(built.Writable), b.host)},
 		OnLine: func(stream process.Stream, line []byte, truncated bool) process.Verdict {
 			return reader.Line(stream, line, truncated)
@@ -131,11 +132,13 @@ func repairs(last string) func(modelserver.Ask) modelserver.Turn {
 }
 
 func eachReal(t *testing.T, test func(t *testing.T, p realProgram)) {
-	if os.Getenv(agentsFolder) == "" {
-		t.Skipf("the real programs are tried by `make test-agents` (%s is not set)", agentsFolder)
-	}
 	for _, p := range realPrograms() {
-		t.Run(p.name, func(t *testing.T) { test(t, p) })
+		t.Run(p.name, func(t *testing.T) { // each of them is counted as skipped
+			if os.Getenv(agentsFolder) == "" {
+				t.Skipf("the real programs are tried by `make test-agents` (%s is not set)", agentsFolder)
+			}
+			test(t, p)
+		})
 	}
 }
 
@@ -228,6 +231,34 @@ func TestRealProgramIsStoppedInTheMiddleOfATool(t *testing.T) {
 	})
 }
 
+// A model that says nothing, breaks off or has nothing to say: the launch ends,
+// and nothing of it is taken for work that was done.
+func TestRealProgramWhoseModelFails(t *testing.T) {
+	for name, turn := range map[string]modelserver.Turn{"never answers": {Hang: true}, "breaks off": {Cut: true}, "says nothing": {}} {
+		t.Run(name, func(t *testing.T) {
+			eachReal(t, func(t *testing.T, p realProgram) {
+				b := p.bench(t, func(modelserver.Ask) modelserver.Turn { return turn })
+				b.idle = 25 * time.Second
+				report, result := b.launch(t.Context(), t)
+				_, delivered := provider.ResultBlock(report.Final)
+				require.False(t, delivered, report.Final)
+				code := result.ExitCode
+				at := quota.Launch{ObservedAt: time.Now()}
+				if result.Ended == process.EndExited || result.Ended == process.EndFinalEvent {
+					at.ExitCode = &code
+				}
+				v := report.Verdict(b.adapter.About(), at)
+				t.Logf("%s: %s, %s: %q", p.name, result, v.Outcome, report.Told)
+				if name != "never answers" && report.Done {
+					return // claude asks again without a stream, and some end well with an empty message: no result is what tells
+				}
+				require.False(t, report.Done)
+				require.Contains(t, []quota.Outcome{quota.Error, quota.Timeout, quota.Overloaded}, v.Outcome)
+			})
+		})
+	}
+}
+
 // The programs that guard what is outside of the worktree must let the result be
 // written by their own tools, not by a command alone.
 func TestRealProgramWritesTheResultFileByItsOwnTool(t *testing.T) {
@@ -242,7 +273,7 @@ func TestRealProgramWritesTheResultFileByItsOwnTool(t *testing.T) {
 	eachReal(t, func(t *testing.T, p realProgram) {
 		turn, ok := write[p.name]
 		if !ok {
-			return // writes by commands anyway, or hands in its last message
+			t.Skipf("%s writes by commands, or hands in its last message", p.name)
 		}
 		var file string
 		b := p.bench(t, func(a modelserver.Ask) modelserver.Turn {

@@ -11,6 +11,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sys/unix"
 
 	"mendflow/activities"
 	"mendflow/internal/contract"
@@ -129,6 +130,9 @@ func (machine) Getenv(name string) (string, bool) { return os.LookupEnv(name) }
 
 // Exists reports whether something is there.
 func (machine) Exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// Writable reports whether files can be made in a folder.
+func (machine) Writable(folder string) bool { return unix.Access(folder, unix.W_OK|unix.X_OK) == nil }
 
 // Home is the private home of workers.
 func (m machine) Home() string { return m.home }
