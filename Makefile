@@ -119,8 +119,8 @@ test-agents: build ## try the real agent programs against a scripted model; inst
 	@for p in $(AGENT_PACKAGES); do \
 		npm install --prefix $(AGENTS) --no-audit --no-fund --loglevel=error $$p || echo "skipped: $$p cannot be installed"; done
 	@mkdir -p .cache
-	MENDFLOW_AGENTS=$(AGENTS) $(AGENT_TESTS) -timeout 60m 2>&1 | tee .cache/test-agents.log; \
-	  code=$${PIPESTATUS[0]}; scripts/agents-table docs/agents.md $(AGENTS) <.cache/test-agents.log; exit $$code
+	@code=0; MENDFLOW_AGENTS=$(AGENTS) $(AGENT_TESTS) -timeout 60m 2>&1 | tee .cache/test-agents.log || code=$$?; \
+	  scripts/agents-table docs/agents.md $(AGENTS) <.cache/test-agents.log; exit $$code
 
 agents-skipped: build ## count the cases of real agent programs that check leaves to test-agents
 	@log=$$(env -u MENDFLOW_AGENTS $(AGENT_TESTS)) || { echo "$$log"; exit 1; }; \
