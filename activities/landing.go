@@ -149,7 +149,7 @@ func (l *lander) giveUpTree(ctx context.Context) {
 		}
 	}
 	if l.tree != nil { // nil: an earlier execution came as far
-		if err := l.tree.Release(ctx, gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+		if err := l.tree.Release(ctx, l.rec.release()); err != nil {
 			l.end.Left = "not removed: " + oneLine(err.Error())
 		}
 	}

@@ -99,6 +99,23 @@ func TestOnlyATreeWhoseWorkerWasSeenToEndIsGivenToAnother(t *testing.T) {
 	}
 }
 
+func TestALandedTreeWhoseHostDiedIsNotGivenToAnother(t *testing.T) {
+	t.Parallel()
+	for name, seen := range map[string]bool{"its end was seen": true, "its host died": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLandScene(t)
+			s.note(t, func(r *record) { r.Ended = seen })
+			end := s.land(t)
+			require.NotEmpty(t, end.Commit)
+			require.True(t, end.Released)
+			idle, aside := s.idle(t)
+			require.Equal(t, seen, len(idle) == 1, idle)
+			require.Empty(t, aside)
+		})
+	}
+}
+
 func TestATreeThatSomethingStillWritesToIsNeitherKeptNorRemoved(t *testing.T) {
 	t.Parallel()
 	s := newLandScene(t)
