@@ -58,6 +58,9 @@ func writeStatus(w io.Writer, v contract.RunView) {
 	for _, a := range v.Gate.Attributions {
 		fmt.Fprintf(w, "culprit  %s: %s\n", a.Verdict, a.Detail)
 	}
+	if v.Publication != nil {
+		fmt.Fprintf(w, "publish  %s\n", publicationLine(*v.Publication))
+	}
 	for _, h := range v.Holds {
 		fmt.Fprintf(w, "hold     %s\n", holdLine(h))
 	}

@@ -32,6 +32,13 @@ func GatePoints() []string {
 	return []string{activities.PointGating, activities.PointTrial, activities.PointBeforeRevert, activities.PointReverted}
 }
 
+// PublishPoints are the named points of a closing action.
+func PublishPoints() []string {
+	return []string{
+		gitrepo.PointPushing, gitrepo.PointPushed, activities.PointOpening, activities.PointOpened, gitrepo.PointMerging, gitrepo.PointMovedTo,
+	}
+}
+
 // killPoint returns the hook that crash tests ask for; nil in every other life.
 func killPoint() (func(string), error) {
 	return pointHook(killVariable, func() {
@@ -59,7 +66,7 @@ func pointHook(variable string, do func()) (func(string), error) {
 	if want == "" {
 		return nil, nil
 	}
-	if !slices.Contains(slices.Concat(KillPoints(), GatePoints()), want) {
+	if !slices.Contains(slices.Concat(KillPoints(), GatePoints(), PublishPoints()), want) {
 		return nil, fmt.Errorf("read %s: no point is called %q", variable, want)
 	}
 	var done atomic.Bool
