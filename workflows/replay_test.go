@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,7 @@ type scenario struct {
 	run  func(t *testing.T, l *lab) // begun to ended; nil: begin and wait
 	// pools of the run; nil: one of a program.
 	pools func() []contract.Pool
+	more  func(l *lab) []execution // executions beside those of the run
 }
 
 func scenarios() []scenario {
@@ -236,7 +238,7 @@ func recordHistories(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(replayDir, 0o755))
 	kept := map[string]bool{}
-	for _, s := range append(scenarios(), gateScenarios()...) {
+	for _, s := range slices.Concat(scenarios(), gateScenarios(), closingScenarios()) {
 		t.Run("record-"+s.name, func(t *testing.T) {
 			var pools []contract.Pool
 			if s.pools != nil {
@@ -253,6 +255,9 @@ func recordHistories(t *testing.T) {
 			described, err := l.client.DescribeWorkflowExecution(t.Context(), broker, "")
 			require.NoError(t, err)
 			executions = append(executions, execution{broker, described.GetWorkflowExecutionInfo().GetFirstRunId()}, execution{broker, ""})
+			if s.more != nil {
+				executions = append(executions, s.more(l)...)
+			}
 			for _, x := range executions {
 				l.keep(s.name, x, kept)
 			}
