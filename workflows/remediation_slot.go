@@ -157,7 +157,8 @@ func (r *remediation) tellScheduler(ctx workflow.Context) {
 	if r.verdict != "" {
 		state.Reason = clip(r.reason, 300)
 	}
-	state.Used, state.Need = r.spent(), r.needs(slot)
+	state.Used = r.spent()
+	state.Need, state.Least = r.needs()
 	if !s.news(state) {
 		return
 	}
@@ -183,7 +184,7 @@ func (s *scheduling) news(state contract.RunState) bool {
 		s.short(state.Used.USDMicros, state.Need.USDMicros, leaseUSDMicros(s.Lease))) {
 		return true
 	}
-	told.Used, told.Need, state.Used, state.Need = contract.Amount{}, contract.Amount{}, contract.Amount{}, contract.Amount{}
+	told.Used, told.Need, state.Used, state.Need = contract.Amount{}, contract.Amount{}, contract.Amount{}, contract.Amount{} // Least tells when leases begin
 	return !reflect.DeepEqual(told, state)
 }
 
@@ -215,19 +216,15 @@ func (r *remediation) spent() contract.Amount {
 	return contract.Amount{Tokens: r.budget.Settled.Tokens + sum.Tokens, USDMicros: r.budget.Settled.USDMicros + sum.USDMicros}
 }
 
-// needs is what the run would like to have leased: while it works, what its
-// slots may reserve twice over; while it waits, what one attempt reserves.
-func (r *remediation) needs(works bool) contract.Amount {
+// needs is what the run would like to have leased, what its slots may reserve
+// twice over, and the least that is of use to it: what one attempt reserves.
+func (r *remediation) needs() (need, least contract.Amount) {
 	s := r.scheduling
 	if s.Lease == nil || r.front == nil || r.verdict != "" {
-		return contract.Amount{}
-	}
-	one := s.Most
-	if !works {
-		return contract.Amount(one)
+		return need, least
 	}
 	n := int64(leasedAttempts * max(r.pools.slots(), 1))
-	return contract.Amount{Tokens: n * one.Tokens, USDMicros: n * one.USDMicros}
+	return contract.Amount{Tokens: n * s.Most.Tokens, USDMicros: n * s.Most.USDMicros}, contract.Amount(s.Most)
 }
 
 // openedUnderLease keeps what leases are measured by once the plan is known.
@@ -281,6 +278,11 @@ func (r *remediation) capByLease(ctx workflow.Context) {
 		r.budget.Cap = limit
 		r.spendAgain(ctx)
 	}
+}
+
+// leaseBinds reports whether the deployment's budget leaves the run less than its own caps do.
+func (r *remediation) leaseBinds() bool {
+	return r.scheduling != nil && r.scheduling.Own != nil && *r.scheduling.Own != r.budget.Cap
 }
 
 // smaller is the smaller of a cap, where 0 is none, and a lease, where nil is none.

@@ -48,7 +48,14 @@ func (r *remediation) view() contract.RunView {
 }
 
 func (r *remediation) holdRows() []contract.Hold {
-	return r.holds.List(r.in.Run)
+	rows := r.holds.List(r.in.Run)
+	if r.leaseBinds() {
+		if i := slices.IndexFunc(rows, func(h contract.Hold) bool { return h.Kind == contract.HoldBudget }); i >= 0 {
+			rows[i].Reason = "what the run was leased of the deployment's budget is used up"
+			rows[i].Lift = "starter scheduler budget --tokens N"
+		}
+	}
+	return rows
 }
 
 // show brings the Web UI up to date: current details at every turn (they cost

@@ -302,3 +302,32 @@ func TestLostSchedulerLearnsOfItsRuns(t *testing.T) {
 	d.ends(l, contract.RunCompleted)
 	d.check()
 }
+
+// An attempt that tells no usage is charged what it reserved. The second does not
+// fit into the deployment's budget: the run waits without a slot until it does.
+func TestDeploymentBudgetOnTheServer(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t, 1)
+	budget := func(tokens int64) {
+		d.order(contract.CommandBudget, contract.SchedulerOrder{Tokens: &tokens})
+	}
+	budget(600_000) // an attempt reserves 500 000
+	l := d.run("r", newHost(unit("a", 0), unit("b", 1, "a")))
+	d.until(l, contract.RunPaused)
+	v := l.view()
+	require.Len(t, v.Holds, 1)
+	require.Equal(t, contract.HoldBudget, v.Holds[0].Kind)
+	require.Equal(t, 1, v.Nodes[string(contract.NodeLanded)])
+	status := d.status()
+	require.Zero(t, status.Running)
+	require.Equal(t, contract.Amount{Tokens: 500_000}, status.Budget.Settled)
+	require.Zero(t, status.Budget.Reserved.Tokens)
+	l.ordered(contract.CommandResume, contract.Operator{Budget: 50_000_000}) // its own cap is not what binds it
+	require.Contains(t, d.until(l, contract.RunQueued).Reason, "budget")
+	require.Empty(t, l.host.tried("b"))
+
+	budget(2_000_000)
+	d.ends(l, contract.RunCompleted)
+	require.Equal(t, contract.Amount{Tokens: 1_000_000}, d.status().Budget.Settled)
+	d.check()
+}

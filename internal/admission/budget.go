@@ -8,10 +8,10 @@ import (
 	"mendflow/internal/contract"
 )
 
-// A slab is what a run is leased at a time unless it needs more: a few attempts.
-// Where the cap is small, slabs are, so that one run does not take all.
+// A slab is what a run is leased before it has told what it needs: enough for a
+// dear attempt.
 const (
-	slabTokens    = 2_000_000
+	slabTokens    = 1_500_000
 	slabUSDMicros = 10_000_000
 )
 
@@ -110,7 +110,7 @@ func (m *Scheduler) lease() {
 
 // outOfBudget reports whether a run waits because its lease is too small.
 func (r *record) outOfBudget() bool {
-	return r.Begun && r.Need != (contract.Amount{}) &&
+	return r.Begun && r.Least != (contract.Amount{}) &&
 		slices.ContainsFunc(r.Holds, func(h contract.Hold) bool { return h.Kind == contract.HoldBudget })
 }
 
@@ -133,7 +133,7 @@ func (m *Scheduler) cut(d dimension) {
 // affords reports whether the caps leave something for a run to go on with.
 func (m *Scheduler) affords(r *record) bool {
 	for _, d := range dimensions {
-		if *d.of(&m.state.Cap) > 0 && r.open(d)+m.left(d) < max(*d.of(&r.Need), 1) {
+		if *d.of(&m.state.Cap) > 0 && r.open(d)+m.left(d) < max(*d.of(&r.Least), 1) {
 			return false
 		}
 	}
@@ -145,12 +145,10 @@ func (m *Scheduler) affords(r *record) bool {
 func (m *Scheduler) leaseTo(r *record) bool {
 	changed := false
 	for _, d := range dimensions {
-		limit := *d.of(&m.state.Cap)
-		if limit == 0 {
+		if *d.of(&m.state.Cap) == 0 {
 			continue
 		}
-		want := max(*d.of(&r.Need), min(d.slab, max(limit/int64(2*m.state.Limits.MaxRunning), 1)))
-		open := r.open(d)
+		want, open := m.slab(r, d), r.open(d)
 		more := min(want-open, m.left(d))
 		if 2*open < want && more > 0 {
 			*d.of(&r.Lease) = *d.of(&r.Used) + open + more
@@ -158,6 +156,17 @@ func (m *Scheduler) leaseTo(r *record) bool {
 		}
 	}
 	return changed
+}
+
+// slab is how much a run should have open: what it needs, but no more than its
+// share beside the others, and at least what one attempt of it reserves.
+func (m *Scheduler) slab(r *record, d dimension) int64 {
+	sharers := min(len(m.state.Records), m.state.Limits.MaxRunning)
+	share := (*d.of(&m.state.Cap) - m.settled(d)) / int64(max(sharers, 1))
+	if r.Least == (contract.Amount{}) {
+		return max(min(d.slab, share), 1)
+	}
+	return max(*d.of(&r.Least), min(*d.of(&r.Need), share))
 }
 
 // leaseOf is a run's lease as it is told; nil when nothing is capped.

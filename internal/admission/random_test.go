@@ -155,7 +155,7 @@ func (p *player) live(t *rapid.T) {
 		return
 	}
 	r.used.Tokens += int64(rapid.IntRange(0, 200).Draw(t, "used"))
-	r.need.Tokens = int64(rapid.IntRange(0, 300).Draw(t, "need"))
+	r.need.Tokens, r.least.Tokens = int64(rapid.IntRange(0, 300).Draw(t, "need")), int64(rapid.IntRange(0, 100).Draw(t, "least"))
 	switch rapid.IntRange(0, 3).Draw(t, "hold") {
 	case 0:
 		r.place(rapid.SampledFrom([]contract.HoldKind{contract.HoldQuota, contract.HoldBudget, contract.HoldOperator}).Draw(t, "kind"))

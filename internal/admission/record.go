@@ -44,6 +44,7 @@ type record struct {
 	Holds     []contract.Hold    `json:"holds,omitempty"`
 	Used      contract.Amount    `json:"used,omitzero"`
 	Need      contract.Amount    `json:"need,omitzero"`
+	Least     contract.Amount    `json:"least,omitzero"`
 	Lease     contract.Amount    `json:"lease,omitzero"` // in all since its start
 }
 

@@ -43,7 +43,7 @@ func (m *Scheduler) Report(s contract.RunState, now time.Time) error {
 		return fmt.Errorf("report %s: %w", s.Run, err)
 	}
 	r.Status, r.Execution, r.Seq, r.Gone = status, s.Execution, s.Seq, false
-	r.Holds, r.Used, r.Need = slices.Clone(s.Holds), s.Used, s.Need
+	r.Holds, r.Used, r.Need, r.Least = slices.Clone(s.Holds), s.Used, s.Need, s.Least
 	m.reportSlot(r, s, now)
 	switch {
 	case status.Closed():

@@ -34,7 +34,7 @@ type fakeRun struct {
 	seq, orders, grant int
 	slot               bool
 	holds              []contract.HoldKind
-	used, need         contract.Amount
+	used, need, least  contract.Amount
 	inbox              []contract.SlotOrder // sent and not taken yet
 	cancelled          bool
 }
@@ -149,7 +149,7 @@ func (r *fakeRun) state(path ...contract.RunStatus) contract.RunState {
 	r.seq++
 	s := contract.RunState{
 		Run: r.name, Execution: r.execution, Seq: r.seq, Path: path, Orders: r.orders, Grant: r.grant, Slot: r.slot,
-		Want: !r.slot && len(r.holds) == 0 && run.CanCancel(r.status), Used: r.used, Need: r.need,
+		Want: !r.slot && len(r.holds) == 0 && run.CanCancel(r.status), Used: r.used, Need: r.need, Least: r.least,
 	}
 	for _, k := range r.holds {
 		s.Holds = append(s.Holds, contract.Hold{Kind: k})

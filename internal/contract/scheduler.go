@@ -214,7 +214,8 @@ type RunState struct {
 	Holds     []Hold      `json:"holds,omitempty"`
 	Reason    string      `json:"reason,omitempty"`
 	Used      Amount      `json:"used,omitzero"`
-	Need      Amount      `json:"need,omitzero"` // what it would like to have leased beyond what it used
+	Need      Amount      `json:"need,omitzero"`  // what it would like to have leased beyond what it used
+	Least     Amount      `json:"least,omitzero"` // what its dearest attempt reserves: with less it may have to wait
 	// Set when the scheduler may not know the run: it was started anew.
 	Plan       string `json:"plan,omitempty"`
 	Repository string `json:"repository,omitempty"`

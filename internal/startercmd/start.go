@@ -129,7 +129,14 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 	if err := a.checkServed(ctx, c, input.Pools); err != nil {
 		return err
 	}
-	answer, err := a.admit(ctx, c, p, pools, hub, input, o)
+	base, err := a.baseKey(ctx, p, hub, o)
+	if err != nil {
+		return err
+	}
+	answer, err := a.admit(ctx, c, p, pools, input, contract.Submission{
+		By: input.RequestedBy, Plan: p.ID, Repository: hub.Canonical, Base: base, ID: o.id,
+		Again: o.again, Parallel: o.parallel, Priority: o.priority,
+	}, o)
 	if err != nil {
 		return err
 	}
@@ -142,25 +149,40 @@ func (a *app) start(ctx context.Context, o startOptions) error {
 
 // admit names the run and submits it; when another start took the generation
 // meanwhile, the next one is tried.
-func (a *app) admit(ctx context.Context, c client.Client, p *plan.Plan, pools *contract.PoolsFile, hub gitrepo.Hub, input contract.RemediationInput, o startOptions) (contract.Submitted, error) {
+func (a *app) admit(ctx context.Context, c client.Client, p *plan.Plan, pools *contract.PoolsFile, input contract.RemediationInput, s contract.Submission, o startOptions) (contract.Submitted, error) {
 	const tries = 5
 	for try := 1; ; try++ {
-		chosen, refusal, err := a.chooseRun(ctx, c, p, hub, o)
+		chosen, refusal, err := a.chooseRun(ctx, c, s)
 		if err != nil {
 			return contract.Submitted{}, err
 		}
 		if refusal != nil {
 			return *refusal, nil
 		}
-		input.Run = chosen.run
-		answer, err := a.submit(ctx, c, p, pools, input, contract.Submission{
-			By: input.RequestedBy, Plan: p.ID, Repository: hub.Canonical, Base: cmp.Or(o.base, p.Base), ID: o.id,
-			Generation: chosen.generation, Run: chosen.run, Again: o.again, Parallel: o.parallel, Priority: o.priority,
-		}, o)
+		input.Run, s.Run, s.Generation = chosen.run, chosen.run, chosen.generation
+		answer, err := a.submit(ctx, c, p, pools, input, s, o.queue)
 		if err != nil || !o.again || answer.Cause != contract.RejectedGenerationUsed || try == tries {
 			return answer, err
 		}
 	}
+}
+
+// baseKey is what two runs must not work on at once beside the repository: the
+// branch that the base names, or its commit where it names none.
+func (a *app) baseKey(ctx context.Context, p *plan.Plan, hub gitrepo.Hub, o startOptions) (string, error) {
+	mirror, err := a.openMirrorFor(ctx, hub, p)
+	if err != nil {
+		return "", err
+	}
+	base := cmp.Or(o.base, p.Base)
+	if a.snap != nil { // what is not committed belongs to what is checked out
+		base = ""
+	}
+	branch, err := mirror.BranchNamed(ctx, base)
+	if err != nil || branch != "" {
+		return branch, err
+	}
+	return mirror.ResolveBase(ctx, base)
 }
 
 // checkServed refuses to start what no worker would ever take.

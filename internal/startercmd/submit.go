@@ -15,7 +15,6 @@ import (
 	"mendflow/activities"
 	"mendflow/internal/admission"
 	"mendflow/internal/contract"
-	"mendflow/internal/gitrepo"
 	"mendflow/internal/plan"
 )
 
@@ -28,23 +27,23 @@ type choice struct {
 // chooseRun finds the name of the next generation; or the decision that there is
 // none, which the scheduler would come to as well: it asks the server and the
 // artifact store too, which know runs that no scheduler admitted.
-func (a *app) chooseRun(ctx context.Context, c client.Client, p *plan.Plan, hub gitrepo.Hub, o startOptions) (choice, *contract.Submitted, error) {
-	if o.id != "" {
-		open, used, err := a.known(ctx, c, o.id)
+func (a *app) chooseRun(ctx context.Context, c client.Client, s contract.Submission) (choice, *contract.Submitted, error) {
+	if s.ID != "" {
+		open, used, err := a.known(ctx, c, s.ID)
 		if err != nil || !used {
-			return choice{run: o.id}, nil, err
+			return choice{run: s.ID}, nil, err
 		}
-		return choice{}, usedName(o.id, open, contract.RejectedIDInUse), nil
+		return choice{}, usedName(s.ID, open, contract.RejectedIDInUse), nil
 	}
 	for generation := 1; ; generation++ {
-		id := admission.RunID(hub.Canonical, p.ID, generation)
+		id := admission.RunID(s.Repository, s.Plan, generation)
 		open, used, err := a.known(ctx, c, id)
 		switch {
 		case err != nil:
 			return choice{}, nil, err
 		case !used:
 			return choice{run: id, generation: generation}, nil, nil
-		case !o.again:
+		case !s.Again:
 			return choice{}, usedName(id, open, contract.RejectedGenerationUsed), nil
 		}
 	}
@@ -88,8 +87,8 @@ func (a *app) known(ctx context.Context, c client.Client, id string) (open, used
 }
 
 // submit stores what the run is made of and asks the scheduler to admit it. With
-// --queue it waits while the scheduler takes nothing.
-func (a *app) submit(ctx context.Context, c client.Client, p *plan.Plan, pools *contract.PoolsFile, input contract.RemediationInput, s contract.Submission, o startOptions) (contract.Submitted, error) {
+// queue it waits while the scheduler takes nothing.
+func (a *app) submit(ctx context.Context, c client.Client, p *plan.Plan, pools *contract.PoolsFile, input contract.RemediationInput, s contract.Submission, queue bool) (contract.Submitted, error) {
 	var err error
 	if s.Input, err = a.storeInputs(ctx, &input, p, pools); err != nil {
 		return contract.Submitted{}, err
@@ -101,7 +100,7 @@ func (a *app) submit(ctx context.Context, c client.Client, p *plan.Plan, pools *
 	for {
 		s.RequestID = rand.Text()
 		answer, err := a.askAdmission(ctx, c, s)
-		if err != nil || !o.queue || answer.Decision != contract.DecisionDeferred {
+		if err != nil || !queue || answer.Decision != contract.DecisionDeferred {
 			return answer, err
 		}
 		if answer.Reason != said {
