@@ -126,6 +126,7 @@ type fatal struct {
 
 func (f fatal) Context() context.Context          { return context.Background() }
 func (f fatal) Helper()                           {}
+func (f fatal) Name() string                      { return f.ts.Name() }
 func (f fatal) Errorf(format string, args ...any) { f.ts.Fatalf(format, args...) }
 func (f fatal) Fatalf(format string, args ...any) { f.ts.Fatalf(format, args...) }
 func (f fatal) Logf(format string, args ...any)   { f.ts.Logf(format, args...) }
@@ -160,7 +161,7 @@ func (s *scripted) await(ts *testscript.TestScript, args []string) {
 func (s *scripted) awaitNode(ts *testscript.TestScript, args []string) {
 	t := fatal{ts: ts}
 	testkit.Eventually(t, args[0]+" is "+args[1], func() bool {
-		return string(s.lab.Client.Nodes(t, s.run)[args[0]].State) == args[1]
+		return string(s.lab.Client.NodesSoFar(t, s.run)[args[0]].State) == args[1]
 	})
 }
 

@@ -146,8 +146,19 @@ func (c *Client) AwaitClosed(t testing.TB, run string) contract.RunView {
 // Nodes returns a run's node table by node.
 func (c *Client) Nodes(t testing.TB, run string) map[string]contract.NodeRow {
 	t.Helper()
+	return nodeTable(t, c.OK(t, "nodes", run, "--json"))
+}
+
+// NodesSoFar is Nodes for a run that may still be queued and have none.
+func (c *Client) NodesSoFar(t testing.TB, run string) map[string]contract.NodeRow {
+	t.Helper()
+	return nodeTable(t, c.Starter(t, "nodes", run, "--json").Out)
+}
+
+func nodeTable(t testing.TB, table string) map[string]contract.NodeRow {
+	t.Helper()
 	rows := map[string]contract.NodeRow{}
-	for line := range bytes.Lines([]byte(c.OK(t, "nodes", run, "--json"))) {
+	for line := range bytes.Lines([]byte(table)) {
 		var row contract.NodeRow
 		require.NoError(t, json.Unmarshal(line, &row))
 		rows[row.ID] = row
