@@ -148,7 +148,7 @@ func (r *remediation) followRed(ctx workflow.Context, step run.GateStep) {
 }
 
 // judged closes the run after a gate that is not red.
-func (r *remediation) judged(ctx workflow.Context) {
+func (r *remediation) judged(workflow.Context) {
 	if r.openedAgain() {
 		return
 	}
