@@ -158,6 +158,7 @@ func (a *Publication) publish(ctx context.Context, in contract.PublishInput, hea
 		return p.push(ctx), nil
 	case plan.ClosePullRequest:
 		return p.pullRequest(ctx)
+	case plan.CloseNone:
 	}
 	return failed("", "the plan has no closing action"), nil
 }

@@ -95,8 +95,7 @@ func (b *Built) group(g Grouping) {
 		g.PerNode = defaultPerNode
 	}
 	parent := map[string]string{}
-	var root func(key string) string
-	root = func(key string) string {
+	root := func(key string) string {
 		for parent[key] != key {
 			parent[key] = parent[parent[key]]
 			key = parent[key]

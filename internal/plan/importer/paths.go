@@ -81,12 +81,11 @@ func filePath(reference string) (string, error) {
 
 // bases resolves uriBaseIds: each may rest on another.
 type bases struct {
-	uris  map[string]artifactLocation
-	known map[string]string
+	uris map[string]artifactLocation
 }
 
-// resolve joins a reference with its base. rooted says that the base is one that the
-// file does not locate: by convention the root of the sources.
+// resolve joins a reference with its base. One that the file does not locate is, by
+// convention, the root of the sources.
 func (b *bases) resolve(l artifactLocation) (string, error) {
 	uri := l.URI
 	for depth := 0; l.BaseID != ""; depth++ {
