@@ -19,6 +19,7 @@ func (l *launch) request(ctx context.Context) (provider.Request, error) {
 		Goal: l.opened.config.Plan.Goal, Node: l.node, Findings: l.opened.findings(l.rec.Attempt.Findings),
 		MustNotTouch: l.opened.config.Plan.Intent.MustNotTouch, ResultFile: l.resultFile(),
 		Failure: l.in.Tail, Salvage: l.salvaged(ctx), Landed: l.landed, Continued: l.in.Kept != nil, Left: l.left(ctx),
+		Attended:  l.in.Claim != nil,
 		Clarified: clarified(l.in.Clarified),
 	}
 	req := provider.Request{

@@ -20,6 +20,7 @@ type Task struct {
 	Continued    bool     // the tree holds an earlier attempt's unfinished work
 	Left         []string // the paths that it changed
 	Clarified    []string // answers to the worker's questions
+	Attended     bool     // somebody works on it who says when it is done; a result is welcome, not needed
 }
 
 // Prompt renders what a worker is told. It says nothing about how to drive Mendflow.
@@ -133,17 +134,23 @@ func writeContract(b *strings.Builder, t Task) {
 	if len(t.Findings) > 0 {
 		id = t.Findings[0].ID
 	}
+	ask, fallback := "When you are done, write this JSON to the file `%s` (its path is also in $MENDFLOW_RESULT), one item for each finding:",
+		"If you cannot write that file, end with the same JSON in a fenced block as your last message."
+	if t.Attended {
+		ask, fallback = "When you are done, you may write this JSON to the file `%s`, one item for each finding:",
+			"Without that file every finding counts as resolved."
+	}
 	fmt.Fprintf(b, `
 ## Result
 
-When you are done, write this JSON to the file %s (its path is also in $MENDFLOW_RESULT), one item for each finding:
+%s
 
     {"items": [{"finding": %q, "status": "resolved", "evidence": [{"command": "…", "exit_code": 0, "output_tail": "…"}], "reason": "…"}],
      "summary": "…"}
 
 Status is one of: resolved (you changed what was wrong), no_change (nothing needs to change; give a command as evidence), blocked (say why in reason), needs_clarification (ask in question).
-If you cannot write that file, end with the same JSON in a fenced block as your last message.
-`, "`"+t.ResultFile+"`", id)
+%s
+`, fmt.Sprintf(ask, t.ResultFile), id, fallback)
 }
 
 // oneLine folds line breaks, so that a plan's text cannot open a section of its own.
