@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"bytes"
+	"strconv"
 
 	"mendflow/internal/contract"
 	"mendflow/internal/process"
@@ -51,11 +52,12 @@ type reader struct {
 
 // Line reads one line of output.
 func (r *reader) Line(stream process.Stream, line []byte, truncated bool) process.Verdict {
+	if stream == process.Stderr && bytes.Contains(line, retries) {
+		r.retry(line)
+		return process.Stop
+	}
 	var e event
 	if ok, verdict := r.Event(stream, line, truncated, &e); !ok {
-		if stream == process.Stderr && bytes.Contains(line, retries) {
-			return process.Stop
-		}
 		return verdict
 	}
 	if e.SessionID != "" {
@@ -83,6 +85,33 @@ func (r *reader) Line(stream process.Stream, line []byte, truncated bool) proces
 		r.Done = false
 	}
 	return process.Continue
+}
+
+// retry takes what a line of the log says, and not the ids and times around it,
+// among which anything may stand.
+func (r *reader) retry(line []byte) {
+	said := field(line, "error.error=")
+	if said == "" {
+		said = string(line)
+	}
+	r.Words.Stderr([]byte(said))
+	r.Tell(said)
+	if r.ID == "" { // no event names it before the first answer
+		r.ID = field(line, "session.id=")
+	}
+}
+
+// field reads the value of a name in a line of the log (logfmt).
+func field(line []byte, name string) string {
+	_, rest, _ := bytes.Cut(line, []byte(" "+name))
+	if quoted, err := strconv.QuotedPrefix(string(rest)); err == nil {
+		value, err := strconv.Unquote(quoted)
+		if err == nil {
+			return value
+		}
+	}
+	value, _, _ := bytes.Cut(rest, []byte(" "))
+	return string(value)
 }
 
 // finish adds up a step.
