@@ -125,7 +125,6 @@ type fatal struct {
 }
 
 func (f fatal) Context() context.Context          { return context.Background() }
-func (f fatal) Name() string                      { return "script" }
 func (f fatal) Helper()                           {}
 func (f fatal) Name() string                      { return f.ts.Name() }
 func (f fatal) Errorf(format string, args ...any) { f.ts.Fatalf(format, args...) }
@@ -161,8 +160,6 @@ func (s *scripted) await(ts *testscript.TestScript, args []string) {
 
 func (s *scripted) awaitNode(ts *testscript.TestScript, args []string) {
 	t := fatal{ts: ts}
-	// A run that was started a moment ago does not answer yet.
-	s.lab.Client.Await(t, s.run, "run "+s.run+" answers", func(contract.RunView) bool { return true })
 	testkit.Eventually(t, args[0]+" is "+args[1], func() bool {
 		return string(s.lab.Client.NodesSoFar(t, s.run)[args[0]].State) == args[1]
 	})
