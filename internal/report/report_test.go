@@ -30,7 +30,8 @@ func renderings(t require.TestingT, m report.Model) map[string][]byte {
 	require.NoError(t, err)
 	return map[string][]byte{
 		"md": report.Markdown(m), "json": object, "sarif": sarif, "xml": junit,
-		"txt": []byte(report.Terminal(m, "artifacts/runs/"+m.Run+"/remediation-report.md")),
+		"request.md": []byte(report.Request(m)),
+		"txt":        []byte(report.Terminal(m, "artifacts/runs/"+m.Run+"/remediation-report.md")),
 	}
 }
 
