@@ -203,18 +203,26 @@ func (d *deployment) ends(l *lab, status contract.RunStatus) {
 	require.NotNil(d.t, d.until(l, status).ClosedAt)
 }
 
-// chain returns the histories of the scheduler's executions, oldest first.
-func (d *deployment) chain() []*historypb.History {
+// executions lists the scheduler's executions, oldest first.
+func (d *deployment) executions() []string {
 	d.t.Helper()
 	described, err := d.client.DescribeWorkflowExecution(d.t.Context(), d.id, "")
 	require.NoError(d.t, err)
-	runID := described.GetWorkflowExecutionInfo().GetFirstRunId()
-	l := &lab{farm: d.farm, t: d.t}
+	var ids []string
+	for id := described.GetWorkflowExecutionInfo().GetFirstRunId(); id != ""; {
+		ids = append(ids, id)
+		events := (&lab{farm: d.farm, t: d.t}).history(d.id, id).Events
+		id = events[len(events)-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+	}
+	return ids
+}
+
+// chain returns their histories.
+func (d *deployment) chain() []*historypb.History {
+	d.t.Helper()
 	var chain []*historypb.History
-	for runID != "" {
-		h := l.history(d.id, runID)
-		chain = append(chain, h)
-		runID = h.Events[len(h.Events)-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+	for _, id := range d.executions() {
+		chain = append(chain, (&lab{farm: d.farm, t: d.t}).history(d.id, id))
 	}
 	return chain
 }

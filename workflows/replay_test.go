@@ -32,8 +32,11 @@ const replayDir = "testdata/replay"
 
 func TestReplayOfKeptHistories(t *testing.T) {
 	t.Parallel()
-	if *updateHistories {
+	switch {
+	case *updateHistories:
 		recordHistories(t)
+	case *updateScheduled:
+		recordScheduled(t, map[string]bool{})
 	}
 	files, err := filepath.Glob(filepath.Join(replayDir, "*.json"))
 	require.NoError(t, err)
@@ -263,6 +266,7 @@ func recordHistories(t *testing.T) {
 			}
 		})
 	}
+	recordScheduled(t, kept)
 }
 
 // keep writes an execution's history unless one like it is kept already.
