@@ -17,45 +17,110 @@ import (
 // instead of being dropped.
 type inbox struct {
 	routes []route
+	ctx    workflow.Context
+	came   *arrivals // nil: nobody notes the order
 }
 
 type route struct {
 	name    string
 	channel workflow.ReceiveChannel
 	handle  func(payload *commonpb.Payload)
+	order   bool // an operator's command
 }
 
 // on routes a signal to a handler. Routes are drained in the order of registration.
 func (b *inbox) on(ctx workflow.Context, name string, handle func(payload *commonpb.Payload)) {
-	b.routes = append(b.routes, route{name, workflow.GetSignalChannel(ctx, name), handle})
+	b.ctx, b.came = ctx, arrivalsOf(ctx)
+	b.routes = append(b.routes, route{name: name, channel: workflow.GetSignalChannel(ctx, name), handle: handle})
 }
 
-// drain hands over everything that has arrived.
+// onOrder routes an operator's command: where one waits beside other signals they
+// are taken in the order in which they came.
+func (b *inbox) onOrder(ctx workflow.Context, name string, handle func(payload *commonpb.Payload)) {
+	b.on(ctx, name, handle)
+	b.routes[len(b.routes)-1].order = true
+}
+
+// drain hands over everything that has arrived, in the order in which it came
+// where several routes have something.
 func (b *inbox) drain() {
+	if b.mixed() && workflow.GetVersion(b.ctx, changeArrival, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		for {
+			name, ok := b.came.next(b.routed)
+			if !ok {
+				break
+			}
+			r := b.route(name)
+			r.receiveOne(r.handle)
+		}
+	}
 	for i := range b.routes {
 		b.routes[i].receive(b.routes[i].handle)
 	}
+	if b.came != nil {
+		b.came.names = nil
+	}
+}
+
+// mixed reports whether an order waits beside signals of other names, and it is
+// known which came first. Among workflows the order of names does not matter.
+func (b *inbox) mixed() bool {
+	waiting, orders := 0, 0
+	for i := range b.routes {
+		if b.routes[i].channel.Len() > 0 {
+			if waiting++; b.routes[i].order {
+				orders++
+			}
+		}
+	}
+	return waiting > 1 && orders > 0 && b.came != nil
+}
+
+func (b *inbox) routed(name string) bool { return b.route(name) != nil }
+
+func (b *inbox) route(name string) *route {
+	for i := range b.routes {
+		if b.routes[i].name == name {
+			return &b.routes[i]
+		}
+	}
+	return nil
 }
 
 // receive takes everything that has arrived on the route.
 func (r *route) receive(take func(payload *commonpb.Payload)) {
-	for {
-		var raw converter.RawValue
-		if !r.channel.ReceiveAsync(&raw) {
-			return
-		}
-		take(raw.Payload())
+	for r.receiveOne(take) {
 	}
+}
+
+// receiveOne takes the oldest message on the route, if there is one.
+func (r *route) receiveOne(take func(payload *commonpb.Payload)) bool {
+	var raw converter.RawValue
+	if !r.channel.ReceiveAsync(&raw) {
+		return false
+	}
+	take(raw.Payload())
+	return true
 }
 
 // carry takes everything that has arrived for the next execution of the workflow to handle.
 func (b *inbox) carry() []contract.CarriedMessage {
 	var messages []contract.CarriedMessage
-	for i := range b.routes {
-		r := &b.routes[i]
-		r.receive(func(p *commonpb.Payload) {
+	take := func(r *route) func(*commonpb.Payload) {
+		return func(p *commonpb.Payload) {
 			messages = append(messages, contract.CarriedMessage{Signal: r.name, Metadata: p.GetMetadata(), Data: p.GetData()})
-		})
+		}
+	}
+	for b.came != nil {
+		name, ok := b.came.next(b.routed)
+		if !ok {
+			break
+		}
+		r := b.route(name)
+		r.receiveOne(take(r))
+	}
+	for i := range b.routes {
+		b.routes[i].receive(take(&b.routes[i]))
 	}
 	return messages
 }

@@ -53,7 +53,7 @@ func (r *remediation) register(ctx workflow.Context) error {
 			}
 		}
 		r.commands[command.name] = take
-		r.inbox.on(ctx, command.name, func(p *commonpb.Payload) {
+		r.inbox.onOrder(ctx, command.name, func(p *commonpb.Payload) {
 			order, ok := decodeOperator(p)
 			if !ok {
 				r.badMessage(command.name, fmt.Sprintf("a %s signal could not be read: send no payload, a JSON string or a JSON object", command.name))

@@ -52,7 +52,7 @@ func TestReplayOfKeptHistories(t *testing.T) {
 // newReplayer replays histories with the workflows as they are now.
 func newReplayer(t *testing.T) worker.WorkflowReplayer {
 	t.Helper()
-	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true, Interceptors: Interceptors()})
 	require.NoError(t, err)
 	Register(replayer)
 	return replayer

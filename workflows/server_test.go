@@ -73,7 +73,7 @@ func newFarm() (*farm, error) {
 	for _, queue := range queues {
 		w := worker.New(f.client, queue, worker.Options{
 			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second,
-			DisableWorkflowWorker: queue != contract.QueueMain, DeadlockDetectionTimeout: hang,
+			DisableWorkflowWorker: queue != contract.QueueMain, DeadlockDetectionTimeout: hang, Interceptors: Interceptors(),
 		})
 		if queue == contract.QueueMain {
 			Register(w)

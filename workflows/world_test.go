@@ -59,7 +59,7 @@ func newWorld(t *testing.T, h *host, pools ...contract.Pool) *world {
 	w := &world{env: suite.NewTestWorkflowEnvironment(), host: h, in: testInput(pools...), level: Level}
 	w.began = w.env.Now()
 	w.env.SetTestTimeout(hang)
-	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: hang, Interceptors: []interceptor.WorkerInterceptor{&timerWatch{}}})
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: hang, Interceptors: append(Interceptors(), &timerWatch{})})
 	for name, code := range map[string]any{
 		contract.WorkflowRemediation: Remediation, contract.WorkflowNode: Node, contract.WorkflowBroker: Broker,
 		contract.WorkflowLevel: func(ctx workflow.Context, in contract.LevelInput) error { return w.level(ctx, in) },

@@ -35,6 +35,7 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 		// After a worker died the server offers its workflows' tasks to it first;
 		// with the default they wait 5 s before another worker may take them.
 		StickyScheduleToStartTimeout: time.Second,
+		Interceptors:                 workflows.Interceptors(),
 	})
 	workflows.Register(q.main)
 	set.RegisterMain(q.main)
