@@ -124,7 +124,7 @@ func largeLevel(ctx workflow.Context, in contract.LevelInput, tail string) error
 		}
 		return nil
 	}
-	if err := take(in.Nodes, false); err != nil {
+	if err := take(in.Nodes, in.Sealed); err != nil || in.Sealed {
 		return err
 	}
 	for {

@@ -73,7 +73,7 @@ func TestDriveThatDrainsWithoutAWordAboutANode(t *testing.T) {
 			return workflow.SignalExternalWorkflow(ctx, contract.RemediationID(in.Run), "", contract.SignalReport, r).Get(ctx, nil)
 		}
 		var order contract.DriveOrder
-		for !order.Seal {
+		for !in.Sealed && !order.Seal {
 			workflow.GetSignalChannel(ctx, contract.SignalOrder).Receive(ctx, &order)
 		}
 		for _, r := range []contract.DriveReport{
