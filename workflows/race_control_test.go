@@ -49,9 +49,9 @@ func TestTwoOperatorsInOneTask(t *testing.T) {
 			l.signal(first, contract.Operator{By: "one", Finish: true})
 			l.signal(second, contract.Operator{By: "two", Finish: true})
 
-			v := l.until("both are in", func(contract.RunView) bool { return l.signalled(first) == 1 && l.signalled(second) == 1 })
+			l.until("both are in", func(contract.RunView) bool { return l.signalled(first) == 1 && l.signalled(second) == 1 })
 			if second == contract.CommandPause {
-				v = l.until("the pause", func(v contract.RunView) bool { return len(v.Holds) == 1 })
+				v := l.until("the pause", func(v contract.RunView) bool { return len(v.Holds) == 1 })
 				require.Equal(t, "two", v.Holds[0].By)
 				release()
 				l.untilStatus(contract.RunPaused)

@@ -1,7 +1,8 @@
 package workflows
 
 import (
-	"reflect"
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -185,7 +186,14 @@ func (s *scheduling) news(state contract.RunState) bool {
 		return true
 	}
 	told.Used, told.Need, state.Used, state.Need = contract.Amount{}, contract.Amount{}, contract.Amount{}, contract.Amount{} // Least tells when leases begin
-	return !reflect.DeepEqual(told, state)
+	return !sameJSON(told, state)
+}
+
+// sameJSON reports whether two plain values are told alike.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // short reports whether less than half of what is needed is left of a lease.

@@ -215,7 +215,7 @@ func (m *Mirror) mayBringUp(ctx context.Context, at checkout, objects transfer, 
 	case interrupted(err):
 		return "", err
 	case err != nil:
-		return fmt.Sprintf("the branch is checked out at %s, which cannot take the merge: %s", at.tree, oneText(err)), nil //nolint:nilerr // what git says is the reason
+		return fmt.Sprintf("the branch is checked out at %s, which cannot take the merge: %s", at.tree, oneText(err)), nil
 	}
 	return "", nil
 }

@@ -31,7 +31,7 @@ func (r Remote) Host() string {
 
 // Project is the path of the remote on its host, without .git.
 func (r Remote) Project() string {
-	path := r.URL
+	var path string
 	if u, err := url.Parse(r.URL); err == nil && u.Scheme != "" && u.Host != "" {
 		path = u.Path
 	} else if m := scpParts.FindStringSubmatch(r.URL); m != nil {

@@ -197,6 +197,7 @@ func (a *app) sayDecision(answer contract.Submitted) (started, error) {
 			fmt.Fprintf(a.Out, "queued run %s (branch %s) at place %d: %s\n", told.Run, told.Branch, told.Position, told.Reason)
 		}
 		return told, nil
+	case contract.DecisionDuplicate, contract.DecisionDeferred, contract.DecisionRejected:
 	}
 	if a.json {
 		if err := json.NewEncoder(a.Out).Encode(told); err != nil {
