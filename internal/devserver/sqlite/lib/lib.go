@@ -2,6 +2,8 @@
 package lib
 
 // Extended result codes, by the names that the store knows them by (https://sqlite.org/rescode.html).
+//
+//nolint:revive // not our names
 const (
 	SQLITE_CONSTRAINT            = 19
 	SQLITE_CONSTRAINT_PRIMARYKEY = 1555
