@@ -163,8 +163,9 @@ func ask[A any](d *deployment, query string, args ...any) A {
 			require.NoError(d.t, value.Get(&answer))
 			return answer
 		}
-		// A busy machine, or a state that is being loaded.
-		busy := strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), contract.StateLoading)
+		// A busy machine, a state that is being loaded, or a message that came in between while it continued as new.
+		busy := strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), contract.StateLoading) ||
+			strings.Contains(err.Error(), "Workflow Task in failed state")
 		require.True(d.t, busy && ctx.Err() == nil, "ask %s: %v", query, err)
 	}
 }
@@ -198,6 +199,7 @@ func (d *deployment) until(l *lab, status contract.RunStatus) contract.Scheduler
 // ends waits for the end of a run, and for the scheduler to know.
 func (d *deployment) ends(l *lab, status contract.RunStatus) {
 	d.t.Helper()
+	testkit.Eventually(d.t, l.in.Run+" has begun", func() bool { return d.row(l).Begun })
 	result := l.wait()
 	require.Equal(d.t, status, result.Status, result.Reason)
 	require.NotNil(d.t, d.until(l, status).ClosedAt)

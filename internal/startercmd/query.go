@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -40,10 +41,15 @@ func ask[T any](ctx context.Context, c client.Client, workflowID, query string, 
 	return answer, nil
 }
 
-// loading reports whether the answer is on its way: the workflow has just continued as new.
+// loading reports whether the answer is on its way: the workflow has just continued as new, or a message came in between while it
+// did, for which the server has it decide once more.
 func loading(err error) bool {
 	var failed *serviceerror.QueryFailed
-	return errors.As(err, &failed) && failed.Message == contract.StateLoading
+	if errors.As(err, &failed) {
+		return failed.Message == contract.StateLoading
+	}
+	var unready *serviceerror.WorkflowNotReady
+	return errors.As(err, &unready) && strings.Contains(unready.Message, "failed state")
 }
 
 // wait pauses; false when the context has ended.
