@@ -159,7 +159,8 @@ func workUntilDone(t *testing.T, lab *testkit.Lab, run string) {
 				t.Errorf("accept %s: %s", d.Node, r.Err)
 				return
 			}
-		case strings.Contains(r.Err, "no node waits"), strings.Contains(r.Err, "nothing may start"), strings.Contains(r.Err, "closing"), strings.Contains(r.Err, "has closed"):
+		case strings.Contains(r.Err, "no node waits"), strings.Contains(r.Err, "nothing may start"), strings.Contains(r.Err, "closing"),
+			strings.Contains(r.Err, "has closed"), strings.Contains(r.Err, "has ended"):
 			if v, err := lab.Client.Status(run); err == nil && v.Nodes["landed"] == v.Nodes["total"] {
 				return
 			}

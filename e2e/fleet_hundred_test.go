@@ -17,12 +17,11 @@ import (
 // and measured on an idle machine for docs/performance.md (a soak, with nodes
 // that take as long as an agent's would have to for the overheads not to count).
 func TestHundredNodesOverThreeHostsOneOfThemLost(t *testing.T) {
-	t.Parallel()
-	const nodes = 100
-	slots, work := 4, time.Second
-	if os.Getenv("MENDFLOW_SOAK") != "" {
-		slots, work = 2, 20*time.Second
+	if os.Getenv("MENDFLOW_SOAK") == "" {
+		t.Skip("a lost host is waited for during minutes: runs with MENDFLOW_SOAK set (make soak)")
 	}
+	t.Parallel()
+	const nodes, slots, work = 100, 2, 20 * time.Second
 	pools := []testkit.Pool{{ID: "p", Max: slots}}
 	f := testkit.NewFleet(t, testkit.FleetOptions{Hosts: [][]testkit.Pool{pools, pools, pools}})
 	c := onHub(t, flatPlan(nodes), hubs["path"])
