@@ -18,7 +18,7 @@ SCHEMAS := $(shell find internal -name '*.json' -not -path '*/testdata/*' -not -
 # The embedded server is two modules of their own: the server, and beneath it the driver of its database, which is C.
 IN_SERVER := cd internal/devserver && GOFLAGS="$${GOFLAGS-} -tags=sqlite_fts5"
 IN_DRIVER := cd internal/devserver/sqlite && GOFLAGS="$${GOFLAGS-} -tags=sqlite_fts5"
-SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum
+SERVER_SOURCES := $(shell find internal/devserver -name '*.go' -not -name '*_test.go') internal/devserver/go.mod internal/devserver/go.sum internal/devserver/default.pgo
 
 .PHONY: test-agents agents-skipped test-postgres vuln help build demo modernize test check bench fuzz soak format lint lint-rules tidy vet unit devserver-test workflowcheck e2e clean
 
