@@ -300,15 +300,10 @@ func TestInterruptedAgentKeepsItsSessionItsLogAndItsUsage(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(2 * time.Minute)
-	go func() {
-		for t.Context().Err() == nil {
-			if _, err := os.Stat(filepath.Join(s.folder, "started")); err == nil {
-				s.host.Interrupt()
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}()
+	interruptWhen(t, s.host, func() bool {
+		_, err := os.Stat(filepath.Join(s.folder, "started"))
+		return err == nil
+	})
 	attempt := &Attempt{Host: s.host, Now: time.Now, Jitter: func() float64 { return 0 }, Local: time.UTC}
 	env.RegisterActivity(attempt.RunWorker)
 	value, err := env.ExecuteActivity(attempt.RunWorker, s.in.NodeInput)

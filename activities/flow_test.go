@@ -274,18 +274,7 @@ func TestRedVerificationDoesNotLand(t *testing.T) {
 func TestStoppingHostKeepsWhatItsWorkersDid(t *testing.T) {
 	t.Parallel()
 	f := newFlow(t, `test -e one/half && echo repaired > one/word && exit 0; echo half > one/half; sleep 600`).open()
-	go func() {
-		for {
-			if f.half() {
-				f.host.Interrupt()
-				return
-			}
-			if f.t.Context().Err() != nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
+	interruptWhen(t, f.host, f.half)
 	end := f.work(f.node("one", 1))
 	require.Equal(t, contract.OutcomeInterrupted, end.Outcome, end.Reason)
 	require.NotNil(t, end.Kept)
@@ -303,6 +292,19 @@ func TestStoppingHostKeepsWhatItsWorkersDid(t *testing.T) {
 }
 
 // half reports whether the worker has begun to write, wherever its tree is.
+// interruptWhen interrupts a host beside the test, once a condition holds.
+func interruptWhen(t *testing.T, host *Host, holds func() bool) {
+	go func() {
+		for t.Context().Err() == nil {
+			if holds() {
+				host.Interrupt()
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+}
+
 func (f *flow) half() bool {
 	found := false
 	_ = filepath.WalkDir(f.host.StateDir, func(path string, _ os.DirEntry, _ error) error {

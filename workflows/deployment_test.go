@@ -143,6 +143,16 @@ func (d *deployment) run(name string, h *host) *lab {
 	return l
 }
 
+// working submits a run of one node, whose worker is at work until it is released.
+func (d *deployment) working(name string) (l *lab, release func()) {
+	d.t.Helper()
+	h := newHost(unit("a", 0))
+	entered, release := h.hold("RunWorker")
+	l = d.run(name, h)
+	awaitClosed(d.t, "RunWorker", entered)
+	return l, release
+}
+
 // queue submits a run that waits.
 func (d *deployment) queue(name string) *lab {
 	d.t.Helper()

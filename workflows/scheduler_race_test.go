@@ -175,11 +175,8 @@ func TestDrainAgainstWantSlot(t *testing.T) {
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
 			d := newDeployment(t, 1)
-			h := newHost(unit("a", 0))
-			entered, release := h.hold("RunWorker")
+			l, release := d.working("r")
 			defer release()
-			l := d.run("r", h)
-			awaitClosed(t, "RunWorker", entered)
 			l.ordered(contract.CommandPause, contract.Operator{})
 			d.until(l, contract.RunPaused)
 
@@ -208,7 +205,7 @@ func TestDrainAgainstWantSlot(t *testing.T) {
 			}
 			require.Empty(t, d.order(contract.CommandEnable, contract.SchedulerOrder{}).Refused)
 			d.ends(l, contract.RunCompleted)
-			require.Len(t, h.tried("a"), 2, "nothing is done twice")
+			require.Len(t, l.host.tried("a"), 2, "nothing is done twice")
 			d.check()
 		})
 	}
@@ -267,11 +264,8 @@ func TestCommandsDuringTheSchedulersContinueAsNew(t *testing.T) {
 			t.Run(c.name+"-"+moment, func(t *testing.T) {
 				t.Parallel()
 				d := newDeployment(t, 1)
-				h := newHost(unit("a", 0))
-				worker, releaseWorker := h.hold("RunWorker")
+				work, releaseWorker := d.working("work")
 				defer releaseWorker()
-				work := d.run("work", h)
-				awaitClosed(t, "RunWorker", worker)
 				d.until(work, contract.RunImplementing)
 				queued, other := d.queue("queued"), d.prepare("other", newHost(unit("a", 0)))
 				switch c.name {
