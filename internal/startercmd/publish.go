@@ -46,7 +46,7 @@ func (a *app) publishCommand() *cobra.Command {
 	}
 	retry.Flags().BoolVar(&partial, "allow-partial", false, "publish what landed although the run is not green")
 	retry.Flags().BoolVar(&detach, "detach", false, "return at once")
-	cmd.AddCommand(retry)
+	cmd.AddCommand(a.repeatable(retry))
 	return cmd
 }
 

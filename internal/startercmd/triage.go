@@ -42,11 +42,11 @@ func (a *app) triageCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&order.Reason, "reason", "", "stands in the report when the run is halted")
-	return cmd
+	return a.repeatable(cmd)
 }
 
 func (a *app) answerCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.repeatable(&cobra.Command{
 		Use:   "answer RUN FINDING clarified TEXT|reject [REASON]|defer [REASON]",
 		Short: "Answer a worker's question about a finding",
 		Long: "clarified hands TEXT to the node's next attempt, reject finds the finding inappropriate,\n" +
@@ -63,7 +63,7 @@ func (a *app) answerCommand() *cobra.Command {
 			}
 			return a.decide(cmd.Context(), contract.CommandAnswer, order)
 		},
-	}
+	})
 }
 
 // decide sends an answer, bound to what the finding says now: if an attempt says
