@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -64,5 +65,26 @@ func TestTwoHostsWithTheSameAttemptLandItOnce(t *testing.T) {
 		require.Equal(t, Fenced, s1.Status)
 		require.Equal(t, Landed, s2.Status)
 		require.Equal(t, 1, one.landings("n1"))
+	})
+}
+
+// A fetch that is under way, or was killed, must not show a commit without its trees: another landing
+// of the host would merge onto it and fail, after a kill forever.
+func TestWhatAnotherHostLandedAppearsAtOnce(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, url bool) {
+		one, two := twoHosts(t, url)
+		require.NoError(t, one.wholeNode(attempt("n1", 1), false))
+		loose := func() []string {
+			files, err := filepath.Glob(filepath.Join(two.mirror.dir, "objects", "??", "*"))
+			require.NoError(t, err)
+			return files
+		}
+		before := loose()
+		truth, err := two.mirror.Truth(t.Context(), testRun)
+		require.NoError(t, err)
+		require.NotEqual(t, two.base, truth)
+		require.Equal(t, before, loose(), "objects came one by one")
+		plainGit(t, two.mirror.dir, "rev-list", "--objects", "--quiet", truth)
 	})
 }

@@ -304,10 +304,15 @@ func (m *Mirror) ensure(ctx context.Context, oid, ref string) error {
 	return nil
 }
 
-func (m *Mirror) fetchCommand(refspecs ...string) command {
+func (m *Mirror) fetchCommand(refspecs ...string) command { return fetchObjects(m.hub.remote(), refspecs...) }
+
+// fetchObjects brings what the refs or ids reach; nothing of the mirror names it. It comes as a pack
+// whatever its size, since a pack's objects appear at once: unpacked, a commit is there before its
+// trees, and has would call it present to a merge beside the fetch, and for good after a kill.
+func fetchObjects(remote string, refspecs ...string) command {
 	return command{
-		args: append([]string{"-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
-			"--no-auto-maintenance", "--end-of-options", m.hub.remote()}, refspecs...),
+		args: append([]string{"-c", "protocol.version=2", "-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags",
+			"--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options", remote}, refspecs...),
 		network: true,
 	}
 }

@@ -197,11 +197,8 @@ func (m *Mirror) relate(ctx context.Context, to Remote, name, tip, commit string
 		return false, false, err
 	}
 	if !present {
-		fetch := command{
-			args: []string{"-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options", to.URL, name},
-			// Objects only: nothing of the mirror names them.
-			network: true, config: to.config(),
-		}
+		fetch := fetchObjects(to.URL, name)
+		fetch.config = to.config()
 		unlock, err := m.state.meta.lock(ctx)
 		if err != nil {
 			return false, false, err

@@ -48,6 +48,21 @@ func TestSnapshotTakesUncommittedStateAndTouchesNothing(t *testing.T) {
 	plainGit(t, repo, "fsck", "--strict", "--no-dangling")
 }
 
+func TestSnapshotWhoseTransferWasKilledIsSentAgain(t *testing.T) {
+	t.Parallel()
+	repo := newHub(t)
+	m := newMirror(t, newStore(t, nil), repo, Options{})
+	writeFile(t, repo, "src/a.txt", "not committed\n")
+	s, err := m.Snapshot(t.Context(), testTime)
+	require.NoError(t, err)
+	// What a kill left: the commit came first, its trees did not come.
+	commit := plainGit(t, m.Dir(), "cat-file", "commit", s.Commit)
+	require.Equal(t, s.Commit, plainGitInput(t, repo, commit+"\n", "hash-object", "-t", "commit", "-w", "--stdin"))
+	_, err = m.OpenTruth(t.Context(), testRun, s.Commit)
+	require.NoError(t, err)
+	plainGit(t, repo, "rev-list", "--objects", "--quiet", TruthRef(testRun))
+}
+
 func TestSnapshotInTheMiddleOfAMergeIsRefused(t *testing.T) {
 	t.Parallel()
 	repo := newHub(t)

@@ -118,9 +118,12 @@ func (m *Mirror) OpenTruth(ctx context.Context, run, base string) (string, error
 	return "", fmt.Errorf("open truth of %s: %w", run, last)
 }
 
-// hubHas says whether a commit lies in the hub's objects.
+// hubHas says whether a commit lies in the hub's objects with all that it needs: a transfer that was
+// killed left the commit without its trees.
 func (m *Mirror) hubHas(ctx context.Context, oid string) bool {
-	_, err := m.store.git.run(ctx, command{args: []string{"cat-file", "-e", oid + "^{commit}"}, dir: m.hub.GitDir, gitDir: m.hub.GitDir})
+	_, err := m.store.git.run(ctx, command{
+		args: []string{"rev-list", "--objects", "--quiet", oid, "--not", "--all"}, dir: m.hub.GitDir, gitDir: m.hub.GitDir,
+	})
 	return err == nil
 }
 
