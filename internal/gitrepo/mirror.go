@@ -304,7 +304,9 @@ func (m *Mirror) ensure(ctx context.Context, oid, ref string) error {
 	return nil
 }
 
-func (m *Mirror) fetchCommand(refspecs ...string) command { return fetchObjects(m.hub.remote(), refspecs...) }
+func (m *Mirror) fetchCommand(refspecs ...string) command {
+	return fetchObjects(m.hub.remote(), refspecs...)
+}
 
 // fetchObjects brings what the refs or ids reach; nothing of the mirror names it. It comes as a pack
 // whatever its size, since a pack's objects appear at once: unpacked, a commit is there before its
