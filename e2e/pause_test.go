@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"mendflow/internal/contract"
+	"mendflow/internal/gitrepo"
 	"mendflow/internal/testkit"
 )
 
@@ -65,7 +67,11 @@ func TestPauseStopsWhateverRuns(t *testing.T) {
 				testkit.Eventually(t, m.sleeps, func() bool { return strings.Contains(strings.Join(testkit.Marked(c.Run), "\n"), m.sleeps) })
 			}
 
+			paused := time.Now()
 			lab.Client.OK(t, "pause", c.Run, "--reason", "maintenance")
+			testkit.Eventually(t, "nothing of the run alive", func() bool { return len(testkit.Marked(c.Run)) == 0 })
+			// Ten seconds are promised to an operator; the grace of a program that ignores TERM is five of them.
+			t.Logf("nothing was alive %s after the pause", time.Since(paused).Round(100*time.Millisecond))
 			lab.Client.AwaitStatus(t, c.Run, contract.RunPaused)
 			require.Empty(t, testkit.Marked(c.Run), "paused is said only when nothing is alive")
 			quiet := lab.Client.OK(t, "quiesce", c.Run)
@@ -103,6 +109,51 @@ func TestPauseStopsWhateverRuns(t *testing.T) {
 					}
 				}
 			}
+		})
+	}
+}
+
+// TestPauseAgainstTheLandingTransaction (race 1 of control.md) holds a landing
+// before, in and after its transaction while the run is paused. Before it the
+// work stays unlanded in its tree; from its first object on it lands, and the
+// run says paused only when it knows.
+func TestPauseAgainstTheLandingTransaction(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{gitrepo.PointMerged, gitrepo.PointBeforeTransaction, gitrepo.PointObjectsSent, gitrepo.PointAfterTransaction} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			held := filepath.Join(t.TempDir(), "held")
+			lab := testkit.NewLab(t, testkit.LabOptions{Env: []string{"MENDFLOW_TEST_HOLD_AT=" + point + "=" + held}})
+			c := testkit.NewCase(t, testkit.RunID(t), testkit.Plan{Nodes: []testkit.Node{{ID: "alpha"}, {ID: "beta", After: []string{"alpha"}}}})
+			lab.Start(t, c)
+			testkit.Eventually(t, point, func() bool { _, err := os.Stat(held); return err == nil })
+
+			lab.Client.OK(t, "pause", c.Run, "--reason", "race")
+			v := lab.Client.AwaitStatus(t, c.Run, contract.RunPausing)
+			require.Nil(t, v.ClosedAt)
+			require.NoError(t, os.WriteFile(held+".go", nil, 0o600))
+			lab.Client.AwaitStatus(t, c.Run, contract.RunPaused)
+
+			require.Empty(t, testkit.Marked(c.Run))
+			landed := c.Repo.Git(t, "rev-list", "--count", "HEAD.."+contract.TruthRef(c.Run))
+			rows := lab.Client.Nodes(t, c.Run)
+			if point == gitrepo.PointObjectsSent || point == gitrepo.PointAfterTransaction {
+				require.Equal(t, "1", landed, "nothing interrupts a transaction that has begun")
+			}
+			if landed == "1" {
+				require.Equal(t, contract.NodeLanded, rows["alpha"].State)
+			} else {
+				require.NotEqual(t, contract.NodeLanded, rows["alpha"].State)
+			}
+			require.Zero(t, lab.Control.Starts(t, c.Run, "beta"))
+			testkit.CheckInvariants(t, lab.Scene(c))
+
+			lab.Client.OK(t, "resume", c.Run)
+			v = lab.Client.AwaitClosed(t, c.Run)
+			require.Equal(t, contract.RunCompleted, v.Status, v.Reason)
+			require.Equal(t, 1, lab.Control.Starts(t, c.Run, "beta"))
+			testkit.CheckInvariants(t, lab.Scene(c))
+			requireAllLanded(t, lab, c)
 		})
 	}
 }

@@ -22,13 +22,18 @@ type transfer struct {
 // update changes refs of the hub in one transaction, after the objects that they need were sent.
 // follow is a second, best-effort transaction; followed says whether it happened.
 func (m *Mirror) update(ctx context.Context, objects transfer, refs []refUpdate, follow []refUpdate) (followed bool, err error) {
-	if m.hub.URL != "" {
+	byURL := m.hub.URL != "" // its objects travel with the refs
+	if !byURL {
+		if err := m.sendObjects(ctx, objects); err != nil {
+			return false, err
+		}
+	}
+	if len(objects.tips) > 0 {
+		m.store.hook(PointObjectsSent)
+	}
+	if byURL {
 		return m.push(ctx, refs, follow)
 	}
-	if err := m.sendObjects(ctx, objects); err != nil {
-		return false, err
-	}
-	m.store.hook(PointObjectsSent)
 	transactions := [][]refUpdate{refs}
 	if len(follow) > 0 {
 		transactions = append(transactions, follow)
@@ -92,7 +97,6 @@ func unpackCommand(gitDir string, count int) command {
 // push updates refs of a hub by URL: atomic, each ref with its expected old value. The branch that
 // follows is pushed on its own, since its refusal must not undo the rest.
 func (m *Mirror) push(ctx context.Context, refs, follow []refUpdate) (followed bool, err error) {
-	m.store.hook(PointObjectsSent)
 	if err := m.pushOnce(ctx, refs); err != nil {
 		return false, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"mendflow/activities"
 	"mendflow/internal/gitrepo"
@@ -60,6 +61,29 @@ func drainPoint(interrupted func() <-chan struct{}) (func(string), error) {
 	})
 }
 
+// holdVariable names a point at which an attempt of this process is held, in the form POINT=FILE:
+// FILE is made when it is there, and it goes on when FILE.go exists. Tests of races set it.
+const holdVariable = "MENDFLOW_TEST_HOLD_AT"
+
+// holdPoll is how often a held attempt looks whether it may go on.
+const holdPoll = 5 * time.Millisecond
+
+// holdPoint returns the hook that such a test asks for.
+func holdPoint() (func(string), error) {
+	_, file, named := strings.Cut(os.Getenv(holdVariable), "=")
+	if !named && os.Getenv(holdVariable) != "" {
+		return nil, fmt.Errorf("read %s: it names no file", holdVariable)
+	}
+	return pointHook(holdVariable, func() {
+		for {
+			if _, err := os.Stat(file + ".go"); err == nil {
+				return
+			}
+			time.Sleep(holdPoll)
+		}
+	})
+}
+
 // pointHook does something the first time that the point is reached that a variable names.
 func pointHook(variable string, do func()) (func(string), error) {
 	want, once, _ := strings.Cut(os.Getenv(variable), "=")
@@ -87,9 +111,10 @@ func pointHook(variable string, do func()) (func(string), error) {
 
 // testHook is what tests ask for at named points; nil in every other life.
 func testHook(host *activities.Host) (func(string), error) {
-	kill, err := killPoint()
-	if err != nil || kill != nil {
-		return kill, err
+	for _, ask := range []func() (func(string), error){killPoint, holdPoint} {
+		if hook, err := ask(); err != nil || hook != nil {
+			return hook, err
+		}
 	}
 	return drainPoint(host.Interrupted)
 }
