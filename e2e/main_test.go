@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,6 +32,15 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
+	home, err := os.MkdirTemp("", "e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	if err := os.Setenv("TMPDIR", home); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	code := m.Run()
 	if err := shared.close(code != 0); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: end the shared lab:", err)
@@ -39,11 +49,31 @@ func run(m *testing.M) int {
 	if code != 0 {
 		return code
 	}
+	if err := nothingLeft(home); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: after all tests:", err)
+		return 1
+	}
 	if err := goleak.Find(goleak.IgnoreAnyFunction("mendflow/internal/testkit.launchForEver")); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
 	return 0
+}
+
+// nothingLeft looks at the folder that held everything of the tests: no process
+// names it any more and it is empty, so no worktree is left either.
+func nothingLeft(home string) error {
+	if left := testkit.Mentioning(home); len(left) > 0 {
+		return fmt.Errorf("processes are left:\n%s", strings.Join(left, "\n"))
+	}
+	entries, err := os.ReadDir(home)
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: %v", home, entries)
+	}
+	return os.Remove(home)
 }
 
 // shared is the lab of all tests that kill nothing: run ids keep them apart.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -30,8 +31,12 @@ func TestReadyServerAnswersWhereItSays(t *testing.T) {
 	require.Equal(t, path, p.ready.Database)
 	require.Equal(t, "default", p.ready.Namespace)
 
-	_, err := p.dial(t).CheckHealth(t.Context(), &client.CheckHealthRequest{})
+	connected := p.dial(t)
+	_, err := connected.CheckHealth(t.Context(), &client.CheckHealthRequest{})
 	require.NoError(t, err)
+	namespace, err := connected.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: "default"})
+	require.NoError(t, err)
+	require.True(t, namespace.NamespaceInfo.Capabilities.WorkerPollCompleteOnShutdown, "a worker that stops loses the task on the way to it")
 	for _, page := range []string{"/", "/namespaces/default/workflows", "/api/v1/namespaces/default"} {
 		response, err := http.Get(p.ready.UI + page)
 		require.NoError(t, err)

@@ -78,6 +78,10 @@ func tuning() dynamicconfig.StaticClient {
 		// Closed workflows stay in this cache for an hour; the default of 128 000 is more than the memory limit of this process.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 4096,
 
+		// A worker that stops would otherwise lose the task that its cancelled poll had just been given, and a run waits ten
+		// seconds for the workflow task to time out. So the server ends the polls, with an answer.
+		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
+
 		// Behind no load balancer, closing every connection after five minutes only makes workers log failed polls.
 		dynamicconfig.KeepAliveMaxConnectionAge.Key(): 30 * 24 * time.Hour,
 	}

@@ -42,8 +42,11 @@ func (r *Repo) ServeGit(t testing.TB, dir, ip string, in ...string) *Repo {
 	t.Helper()
 	hub := r.Bare(t, dir)
 	port := freePort(t)
+	// Not by `git daemon`, which starts the daemon as a child that outlives its own end.
+	home, err := exec.Command("git", "--exec-path").Output()
+	require.NoError(t, err)
 	args := append([]string{}, in...)
-	args = append(args, "git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", "--verbose",
+	args = append(args, filepath.Join(strings.TrimSpace(string(home)), "git-daemon"), "--export-all", "--enable=receive-pack", "--reuseaddr", "--verbose",
 		"--listen="+ip, "--port="+port, "--base-path="+filepath.Dir(dir), filepath.Dir(dir))
 	daemon, err := start("git daemon", filepath.Join(filepath.Dir(dir), "git-daemon.log"), exec.Command(args[0], args[1:]...))
 	require.NoError(t, err)

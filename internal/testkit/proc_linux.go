@@ -40,6 +40,21 @@ func stat(pid int) (state, start string) {
 // Marked lists the living processes whose mark names the run on any host, as
 // "pid command", and those that work in one of the folders.
 func Marked(run string, folders ...string) []string {
+	return processes(func(pid int) bool { return carries(pid, run) || worksIn(pid, folders) })
+}
+
+// Mentioning lists the living processes whose command line, environment or
+// working folder names the folder, as "pid command".
+func Mentioning(folder string) []string {
+	return processes(func(pid int) bool {
+		cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		return strings.Contains(strings.Join([]string{cwd, commandLine(pid), string(environ)}, " "), folder)
+	})
+}
+
+// processes lists the living processes but this one that are wanted.
+func processes(wanted func(pid int) bool) []string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return []string{err.Error()}
@@ -53,7 +68,7 @@ func Marked(run string, folders ...string) []string {
 		if state, _ := stat(pid); state == "" || state == "Z" || state == "X" {
 			continue
 		}
-		if carries(pid, run) || worksIn(pid, folders) {
+		if wanted(pid) {
 			found = append(found, fmt.Sprintf("%d %s", pid, commandLine(pid)))
 		}
 	}
