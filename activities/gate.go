@@ -96,13 +96,13 @@ func (a *Gate) truth(ctx context.Context, opened *openRun, run string) (gitrepo.
 }
 
 // judge runs the request in a throw-away tree of its commit, set up as every tree of the run.
-func (a *Gate) judge(ctx context.Context, opened *openRun, name string, request gate.Request, heart *heart) (gate.Result, error) {
+func (a *Gate) judge(ctx context.Context, opened *openRun, name string, request gate.Request, heart *heart) (result gate.Result, err error) {
 	run := opened.config.Run
 	tree, release, err := a.tree(ctx, opened, name, request.Commit)
 	if err != nil {
 		return gate.Result{}, err
 	}
-	defer release()
+	defer func() { release(err == nil) }()
 	root, err := os.OpenRoot(tree.Path())
 	if err != nil {
 		return gate.Result{}, fmt.Errorf("open tree of the gate: %w", err)
@@ -131,8 +131,9 @@ func (a *Gate) judge(ctx context.Context, opened *openRun, name string, request 
 }
 
 // tree checks a commit out under a name that no other execution of the activity
-// uses, and gives up what killed ones left.
-func (a *Gate) tree(ctx context.Context, opened *openRun, name, commit string) (*gitrepo.Worktree, func(), error) {
+// uses, and gives up what killed ones left. The tree is released with whether all
+// that worked in it was seen to end: only then is it recycled.
+func (a *Gate) tree(ctx context.Context, opened *openRun, name, commit string) (tree *gitrepo.Worktree, release func(ended bool), err error) {
 	run := opened.config.Run
 	execution := int(activity.GetInfo(ctx).Attempt)
 	for k := 1; k <= execution; k++ {
@@ -140,12 +141,12 @@ func (a *Gate) tree(ctx context.Context, opened *openRun, name, commit string) (
 			a.Host.Log.Warn("release tree of a killed gate", "run", run, "error", err)
 		}
 	}
-	tree, err := opened.mirror.ThrowawayWorktree(ctx, run, fmt.Sprintf("gate-%s-%d", name, execution), commit)
+	tree, err = opened.mirror.ThrowawayWorktree(ctx, run, fmt.Sprintf("gate-%s-%d", name, execution), commit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("check out %s: %w", commit, err)
 	}
-	return tree, func() {
-		if err := tree.Release(context.WithoutCancel(ctx), gitrepo.ReleaseOptions{Reusable: true}); err != nil {
+	return tree, func(ended bool) {
+		if err := tree.Release(context.WithoutCancel(ctx), gitrepo.ReleaseOptions{Reusable: ended}); err != nil {
 			a.Host.Log.Warn("release tree of the gate", "run", run, "error", err)
 		}
 	}, nil

@@ -90,13 +90,13 @@ func present(ctx context.Context, opened *openRun, commit string, ids []string) 
 }
 
 // verifyAt runs a node's commands on a commit and returns the first that fails; empty: none does.
-func (a *Gate) verifyAt(ctx context.Context, opened *openRun, node plan.Node, commit, name string, heart *heart) (string, error) {
+func (a *Gate) verifyAt(ctx context.Context, opened *openRun, node plan.Node, commit, name string, heart *heart) (failed string, err error) {
 	heart.step("verify " + node.ID + " at " + commit)
 	tree, release, err := a.tree(ctx, opened, name, commit)
 	if err != nil {
 		return "", err
 	}
-	defer release()
+	defer func() { release(err == nil) }()
 	policy := opened.config.Plan.Policy
 	for _, command := range opened.config.Plan.Setup {
 		code, err := a.checkIn(ctx, opened, tree, command, time.Duration(policy.SetupMinutes)*time.Minute)

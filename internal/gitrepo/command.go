@@ -184,7 +184,7 @@ func environment(inherited []string, c command) []string {
 	}
 	env = append(env,
 		"LC_ALL=C", "GIT_PAGER=cat", "PAGER=cat", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
-		"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND=ssh -o BatchMode=yes", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_TERMINAL_PROMPT=0", "GIT_SSH_COMMAND="+sshCommand, "GIT_OPTIONAL_LOCKS=0",
 		// No ext:: and no helper of the machine: what a URL names is never a command.
 		"GIT_ALLOW_PROTOCOL=file:git:http:https:ssh",
 		"GIT_NO_REPLACE_OBJECTS=1", "GIT_ATTR_NOSYSTEM=1", "GIT_CONFIG_NOSYSTEM=1",
@@ -216,6 +216,13 @@ func environment(inherited []string, c command) []string {
 	return append(env, c.env...)
 }
 
+// sshCommand asks nobody anything, and gives a host up that is silent for a minute.
+const sshCommand = "ssh -o BatchMode=yes -o ConnectTimeout=30 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+
+// stalled ends a transfer by http in which nothing moves for two minutes: git's servers send something
+// every five seconds while they work, and by default a cut connection is waited for without end.
+var stalled = []string{"http.lowSpeedLimit=1", "http.lowSpeedTime=120"}
+
 // configuration is what every command is told instead of the system's and the user's configuration.
 func configuration(c command) []string {
 	pairs := []string{
@@ -230,6 +237,9 @@ func configuration(c command) []string {
 	}
 	if !c.options.Sign {
 		pairs = append(pairs, "commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false")
+	}
+	if c.network {
+		pairs = append(pairs, stalled...)
 	}
 	if c.options.CredentialHelper != "" {
 		pairs = append(pairs, "credential.helper=", "credential.helper="+c.options.CredentialHelper)

@@ -29,7 +29,7 @@ func TestEnvironmentClearsInheritedGitAndSecrets(t *testing.T) {
 	}
 	for k, v := range map[string]string{
 		"PATH": "/bin", "HOME": "/root", "GIT_DIR": "/m", "GIT_WORK_TREE": "/w", "GIT_INDEX_FILE": "/i", "LC_ALL": "C",
-		"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes", "GIT_OPTIONAL_LOCKS": "0", "GIT_LFS_SKIP_SMUDGE": "1",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": sshCommand, "GIT_OPTIONAL_LOCKS": "0", "GIT_LFS_SKIP_SMUDGE": "1",
 		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_PAGER": "cat",
 	} {
 		require.Equal(t, v, got[k], k)
@@ -208,4 +208,10 @@ func liveGit(t *testing.T, s *Store, gitDir string) (stop func()) {
 	}()
 	require.Eventually(t, func() bool { return s.Commands() > before && gitAliveIn(gitDir) }, 5*time.Second, time.Millisecond)
 	return func() { cancel(); <-ended }
+}
+
+func TestTransfersGiveUpAConnectionInWhichNothingMoves(t *testing.T) {
+	t.Parallel()
+	require.Subset(t, configuration(command{network: true}), stalled)
+	require.NotSubset(t, configuration(command{}), stalled)
 }

@@ -51,6 +51,13 @@ func (a *app) runsCommand() *cobra.Command {
 				return err
 			}
 			rows = append(queuedRuns(cmd.Context(), c), rows...)
+			if len(rows) < limit {
+				forgotten, err := a.forgottenRuns(cmd.Context(), c, rows)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, forgotten...)
+			}
 			rows = rows[:min(len(rows), limit)]
 			if a.json {
 				return eachJSON(a.Out, rows)
