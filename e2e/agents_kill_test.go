@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func endInTheMiddleOfATool(t *testing.T, lab *testkit.Lab, who string, signal sy
 		for _, pid := range programs {
 			require.NoError(t, syscall.Kill(pid, signal))
 		}
-		stubborn = signal == syscall.SIGTERM && !gone(programs)
+		stubborn = signal == syscall.SIGTERM && !gone(alive, programs)
 	}
 	if stubborn {
 		t.Log("the program does not end by a TERM of somebody else's: it goes on, watched as before")
@@ -110,15 +111,10 @@ func endInTheMiddleOfATool(t *testing.T, lab *testkit.Lab, who string, signal sy
 }
 
 // gone waits a while for programs to end; gemini, for one, heeds a TERM of its whole group only.
-func gone(pids []int) bool {
+func gone(alive []testkit.Identity, pids []int) bool {
+	programs := slices.DeleteFunc(slices.Clone(alive), func(id testkit.Identity) bool { return !slices.Contains(pids, id.PID) })
 	for range 100 {
-		left := 0
-		for _, pid := range pids {
-			if syscall.Kill(pid, 0) == nil {
-				left++
-			}
-		}
-		if left == 0 {
+		if len(testkit.Living(programs)) == 0 {
 			return true
 		}
 		time.Sleep(100 * time.Millisecond)
