@@ -181,6 +181,7 @@ func digest(parts ...string) string {
 }
 
 // order sorts findings by place, then by what they are, so that the order of the input does not show.
+// Of duplicates the first is kept: the one with the worst severity.
 func order(a, b Raw) int {
 	place := func(r Raw) (string, int, int) {
 		if len(r.Files) == 0 {
@@ -191,7 +192,9 @@ func order(a, b Raw) int {
 	aPath, aStart, aEnd := place(a)
 	bPath, bStart, bEnd := place(b)
 	return cmp.Or(cmp.Compare(aPath, bPath), cmp.Compare(aStart, bStart), cmp.Compare(aEnd, bEnd),
-		cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.same(), b.same()))
+		cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.same(), b.same()),
+		cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(a.Confidence, b.Confidence), cmp.Compare(a.Lens, b.Lens),
+		slices.Compare(a.Evidence, b.Evidence), slices.Compare(a.Themes, b.Themes))
 }
 
 // severityOf reads the words that tools use for severities; empty: unknown.
