@@ -40,8 +40,9 @@ func nodePerFinding(findings []Finding) []Node {
 // EscapeGlob returns a glob that matches exactly this path.
 func EscapeGlob(path string) string {
 	var b strings.Builder
-	for _, r := range path {
-		if strings.ContainsRune(`*?[]{}\`, r) {
+	for i, r := range path {
+		// The colon of "a:" too: with an escape behind it, it would pass for a drive letter.
+		if strings.ContainsRune(`*?[]{}\`, r) || i == 1 && r == ':' {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
