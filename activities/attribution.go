@@ -112,11 +112,11 @@ func (a *Gate) trial(ctx context.Context, in contract.TrialInput, heart *heart) 
 	if err != nil {
 		return none, fmt.Errorf("find tree of the trial: %w", err)
 	}
-	command, err := json.Marshal(failing.GateCommand)
+	question, err := json.Marshal([]any{failing.GateCommand, failing.New})
 	if err != nil {
 		return none, fmt.Errorf("name trial: %w", err)
 	}
-	known := cacheKey(in.Run, in.Config, "trial", tree, string(command))
+	known := cacheKey(in.Run, in.Config, "trial", tree, string(question))
 	var end contract.TrialEnd
 	if found, err := a.recall(ctx, known, &end); err != nil || found {
 		end.Cached = true
@@ -134,7 +134,7 @@ func (a *Gate) trial(ctx context.Context, in contract.TrialInput, heart *heart) 
 		return none, err
 	}
 	end = contract.TrialEnd{Result: string(run.TrialGreen), Tree: tree, Seconds: int(result.Seconds + 0.5), Log: result.Commands[0].Log}
-	if result.Verdict == gate.VerdictRed {
+	if failing.Recurs(result.Commands[0]) {
 		end.Result = string(run.TrialRed)
 	}
 	return end, a.remember(ctx, known, end)

@@ -408,7 +408,9 @@ func TestThousandRunsThroughOneScheduler(t *testing.T) {
 		}
 		want = append(want, name)
 	}
-	testkit.Eventually(t, "all have closed", func() bool { return d.status().Closed == runs })
+	for closed := runs / 10; closed <= runs; closed += runs / 10 { // on a busy machine the whole takes longer than one guard
+		testkit.Eventually(t, fmt.Sprintf("%d have closed", closed), func() bool { return d.status().Closed >= closed })
+	}
 
 	status := d.status()
 	require.Zero(t, status.Running+status.Queued+status.Held)

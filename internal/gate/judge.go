@@ -59,6 +59,21 @@ func Judge(now Observation, base *Observation) Judgement {
 	return Judgement{Status: StatusAccepted, Residual: slices.Compact(hidden)}
 }
 
+// Recurs reports whether a run of the command on another tree shows what made the gate red. Another red
+// is no answer to that: between two landings a tree may fail in ways that the next one mends. Without
+// ids on both sides every red counts, and so does a failure that hides what the gate saw.
+func (c CommandResult) Recurs(now CommandResult) bool {
+	if now.Status != StatusRed {
+		return false
+	}
+	if len(c.New) == 0 || !now.Known {
+		return true
+	}
+	return slices.ContainsFunc(c.New, func(id string) bool {
+		return slices.Contains(now.IDs, id) || hides(now.Blind, id) != ""
+	})
+}
+
 // hides returns the blind place that an id lies in, or "".
 func hides(blind []string, id string) string {
 	where, _, _ := strings.Cut(id, ": ")
