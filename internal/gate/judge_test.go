@@ -191,22 +191,22 @@ func TestDisabledSaysSo(t *testing.T) {
 
 func TestATrialShowsWhatTheGateShowed(t *testing.T) {
 	t.Parallel()
-	gate := CommandResult{Status: StatusRed, New: []string{"m/tryfunc: TestTry", "m/x: TestX"}}
-	red := func(f Failures) CommandResult { return CommandResult{Status: StatusRed, Failures: f} }
+	shown := gate.CommandResult{Status: gate.StatusRed, New: []string{"m/tryfunc: TestTry", "m/x: TestX"}}
+	red := func(f gate.Failures) gate.CommandResult { return gate.CommandResult{Status: gate.StatusRed, Failures: f} }
 	for name, c := range map[string]struct {
-		now  CommandResult
+		now  gate.CommandResult
 		want bool
 	}{
-		"green":                    {CommandResult{Status: StatusGreen}, false},
-		"only what the base has":   {CommandResult{Status: StatusAccepted, Failures: Failures{Known: true, IDs: []string{"m/x: TestX"}}}, false},
-		"the same test":            {red(Failures{Known: true, IDs: []string{"m/tryfunc: TestTry"}}), true},
-		"one of them and another":  {red(Failures{Known: true, IDs: []string{"m/a: TestA", "m/x: TestX"}}), true},
-		"another test":             {red(Failures{Known: true, IDs: []string{"m/a: TestA"}}), false},
-		"another package is blind": {red(Failures{Known: true, IDs: []string{"m/a: [build failed]"}, Blind: []string{"m/a"}}), false},
-		"its package is blind":     {red(Failures{Known: true, IDs: []string{"m/x: [build failed]"}, Blind: []string{"m/x"}}), true},
-		"nothing can be compared":  {red(Failures{}), true},
+		"green":                    {gate.CommandResult{Status: gate.StatusGreen}, false},
+		"only what the base has":   {gate.CommandResult{Status: gate.StatusAccepted, Failures: gate.Failures{Known: true, IDs: []string{"m/x: TestX"}}}, false},
+		"the same test":            {red(gate.Failures{Known: true, IDs: []string{"m/tryfunc: TestTry"}}), true},
+		"one of them and another":  {red(gate.Failures{Known: true, IDs: []string{"m/a: TestA", "m/x: TestX"}}), true},
+		"another test":             {red(gate.Failures{Known: true, IDs: []string{"m/a: TestA"}}), false},
+		"another package is blind": {red(gate.Failures{Known: true, IDs: []string{"m/a: [build failed]"}, Blind: []string{"m/a"}}), false},
+		"its package is blind":     {red(gate.Failures{Known: true, IDs: []string{"m/x: [build failed]"}, Blind: []string{"m/x"}}), true},
+		"nothing can be compared":  {red(gate.Failures{}), true},
 	} {
-		require.Equal(t, c.want, gate.Recurs(c.now), name)
+		require.Equal(t, c.want, shown.Recurs(c.now), name)
 	}
-	require.True(t, CommandResult{Status: StatusRed}.Recurs(red(Failures{Known: true, IDs: []string{"m/a: TestA"}})), "the gate had no ids")
+	require.True(t, gate.CommandResult{Status: gate.StatusRed}.Recurs(red(gate.Failures{Known: true, IDs: []string{"m/a: TestA"}})), "the gate had no ids")
 }
