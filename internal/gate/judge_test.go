@@ -192,7 +192,9 @@ func TestDisabledSaysSo(t *testing.T) {
 func TestATrialShowsWhatTheGateShowed(t *testing.T) {
 	t.Parallel()
 	shown := gate.CommandResult{Status: gate.StatusRed, New: []string{"m/tryfunc: TestTry", "m/x: TestX"}}
-	red := func(f gate.Failures) gate.CommandResult { return gate.CommandResult{Status: gate.StatusRed, Failures: f} }
+	red := func(f gate.Failures) gate.CommandResult {
+		return gate.CommandResult{Status: gate.StatusRed, Failures: f}
+	}
 	for name, c := range map[string]struct {
 		now  gate.CommandResult
 		want bool
