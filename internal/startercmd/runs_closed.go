@@ -17,7 +17,7 @@ import (
 func (a *app) forgottenRuns(ctx context.Context, c client.Client, known []runRow) ([]runRow, error) {
 	status, err := ask[contract.SchedulerStatus](ctx, c, contract.SchedulerID, contract.QueryStatus)
 	if err != nil {
-		return nil, nil //nolint:nilerr // no scheduler ever ran, or nobody answers for it: the index is all there is
+		return nil, nil // no scheduler ever ran, or nobody answers for it: the index is all there is
 	}
 	var closed []contract.SchedulerRun
 	const page = 200
