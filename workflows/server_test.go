@@ -74,6 +74,7 @@ func newFarm() (*farm, error) {
 		w := worker.New(f.client, queue, worker.Options{
 			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second,
 			DisableWorkflowWorker: queue != contract.QueueMain, DeadlockDetectionTimeout: hang, Interceptors: Interceptors(),
+			WorkflowTaskPollerBehavior: Pollers(),
 		})
 		if queue == contract.QueueMain {
 			Register(w)

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
+
+	"mendflow/workflows"
 )
 
 // busyServer is a frontend whose sticky queue has a backlog, says so once, and is then silent.
@@ -66,7 +68,7 @@ func TestMainQueueIsPolledBesideAStickyBacklog(t *testing.T) {
 	connected, err := client.Dial(client.Options{HostPort: listener.Addr().String()})
 	require.NoError(t, err)
 	t.Cleanup(connected.Close)
-	w := worker.New(connected, "q", worker.Options{WorkflowTaskPollerBehavior: workflowPollers(), LocalActivityWorkerOnly: true})
+	w := worker.New(connected, "q", worker.Options{WorkflowTaskPollerBehavior: workflows.Pollers(), LocalActivityWorkerOnly: true})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 

@@ -30,7 +30,7 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 	q.main = q.add(connected, contract.QueueMain, worker.Options{
 		MaxConcurrentActivityExecutionSize:     8,
 		MaxConcurrentWorkflowTaskExecutionSize: 64,
-		WorkflowTaskPollerBehavior:             workflowPollers(),
+		WorkflowTaskPollerBehavior:             workflows.Pollers(),
 		MaxConcurrentActivityTaskPollers:       2,
 		// After a worker died the server offers its workflows' tasks to it first;
 		// with the default they wait 5 s before another worker may take them.
@@ -60,16 +60,6 @@ func newQueues(connected client.Client, set activities.Set, pools []contract.Poo
 		q.pools = append(q.pools, pool)
 	}
 	return q
-}
-
-// workflowPollers keep two polls on the main queue and two on the sticky one. A fixed number is
-// shared by both, and all of it turns to the sticky queue while the last answer from there spoke
-// of a backlog: then nobody here takes a new workflow, or a question to a closed run, until those
-// polls end after a minute.
-func workflowPollers() worker.PollerBehavior {
-	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
-		InitialNumberOfPollers: 2, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 8,
-	})
 }
 
 // add makes a worker with what all of them share.
