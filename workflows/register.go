@@ -29,12 +29,12 @@ func Register(registry worker.WorkflowRegistry) {
 	}
 }
 
-// Pollers keep two polls on the main queue and two on the sticky one. A fixed number is
+// Pollers keep eight polls on the main queue and eight on the sticky one. A fixed number is
 // shared by both, and all of it turns to the sticky queue while the last answer from there spoke
 // of a backlog: then nobody here takes a new workflow, or a question to a closed run, until those
 // polls end after a minute.
 func Pollers() worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
-		InitialNumberOfPollers: 2, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 8,
+		InitialNumberOfPollers: 8, MinimumNumberOfPollers: 8, MaximumNumberOfPollers: 16,
 	})
 }
