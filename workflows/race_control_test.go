@@ -16,7 +16,7 @@ import (
 
 // Races of control.md, and where each is tested:
 //
-//	 1  pause against the landing transaction     TestPauseAndResumeAtEveryStage/land, e2e.TestDrainAtEveryPoint (same interrupt)
+//	 1  pause against the landing transaction     e2e.TestPauseAgainstTheLandingTransaction, TestPauseAndResumeAtEveryStage/land
 //	 2  pause against the last completion         TestPauseWithTheLastNodesCompletion
 //	 3  cancel against resume                     TestCancelAgainstResume
 //	 4  disable against a run that starts         scheduler tests

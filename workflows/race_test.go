@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,4 +128,52 @@ func TestNodeThatReopensAfterItsDriveWasSealed(t *testing.T) {
 	require.Equal(t, []string{"f-b"}, tries[1].Findings)
 	require.Equal(t, 2, tries[1].Opening)
 	require.Equal(t, 2, tries[1].Attempt)
+}
+
+// The broker's word that an account is open again overtakes a drive that still
+// takes it for closed: the node that this drive sends back is tried once more,
+// and only once, instead of waiting for the reset that was called off.
+func TestReopeningOvertakesADrive(t *testing.T) {
+	t.Parallel()
+	h := newHost(unit("a", 0), unit("b", 0))
+	reset := time.Now().Add(time.Hour).UTC()
+	h.work = func(in contract.NodeInput) attemptScript {
+		if in.Node != "a" {
+			return attemptScript{}
+		}
+		return attemptScript{end: contract.WorkerEnd{
+			Outcome: contract.OutcomeRateLimited, Limit: &contract.Limit{ResetAt: &reset, ReopensAt: &reset, Scope: "account"},
+		}}
+	}
+	busy := make(chan struct{})
+	h.hook = func(ctx context.Context, name string) error {
+		h.mu.Lock()
+		last := h.attempts[max(0, len(h.attempts)-1):]
+		h.mu.Unlock()
+		if name == "RunWorker" && len(last) > 0 && last[0].Node == "b" {
+			select {
+			case <-busy:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	}
+	l := newLab(t, h).begin()
+	waits := func(v contract.RunView) (n int) {
+		for _, e := range v.Events {
+			if strings.HasPrefix(e.Text, "a waits (quota_paused)") {
+				n++
+			}
+		}
+		return n
+	}
+	l.until("the wall", func(v contract.RunView) bool { return waits(v) == 1 })
+	l.signal(contract.SignalPoolState, contract.Grants{Account: l.in.Pools[0].Account, States: []contract.AccountState{{State: "live"}}})
+	l.until("a second try", func(v contract.RunView) bool { return waits(v) >= 3 })
+	close(busy)
+	v := l.until("the quota hold", func(v contract.RunView) bool { return v.Status == contract.RunPaused && len(v.Holds) == 1 })
+	require.Equal(t, 3, waits(v), "once for the word of the broker")
+	require.Len(t, h.tried("a"), 1)
+	l.ordered(contract.CommandCancel, contract.Operator{})
+	require.Equal(t, contract.RunCancelled, l.wait().Status)
 }

@@ -63,6 +63,7 @@ type remediation struct {
 	usage    contract.UsageView
 	budget   dispatch.Budget
 	probing  int // brokers being asked to try again
+	reopened late
 	claims   claimBook
 	requests run.Requests[contract.OperatorAnswer]
 	loose    []*loose // of what nothing proves that it has ended

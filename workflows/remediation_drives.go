@@ -215,6 +215,7 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 		r.friction.Add(f)
 	}
 	r.pools.update(report.Pools)
+	r.tryReopened(ctx)
 	r.takeClaims(ctx, d, report.Claims)
 	switch {
 	case !report.Drained:
@@ -232,6 +233,7 @@ func (r *remediation) takeReport(ctx workflow.Context, payload *commonpb.Payload
 func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settlement) {
 	d.remove(s.Node, s.Opening)
 	r.account(ctx, d, s.Attempts)
+	r.reopened.awaited = false
 	changes := r.front.Settle(s, workflow.Now(ctx))
 	if changes.Ignored != "" {
 		workflow.GetLogger(ctx).Warn("ignore settlement", "node", s.Node, "why", changes.Ignored)
@@ -256,6 +258,7 @@ func (r *remediation) settle(ctx workflow.Context, d *drive, s contract.Settleme
 func (r *remediation) strand(ctx workflow.Context, d *drive, s contract.Stranding) {
 	d.remove(s.Node, s.Opening)
 	r.account(ctx, d, s.Attempts)
+	r.reopened.strand(s)
 	if s.Cause == contract.StrandHeld && d.Stop == "" {
 		d.Sealed = true // it took as many attempts as a drive may
 	}

@@ -66,7 +66,40 @@ func (r *remediation) takePoolState(ctx workflow.Context, payload *commonpb.Payl
 		return
 	}
 	if r.front != nil {
+		r.reopened.awaited = true
 		r.front.Rearm(contract.StrandQuotaPaused, contract.StrandEmptyPool)
+	}
+}
+
+// late tells a node that waits for a pool since before a broker's word of its
+// reopening, which overtook the drive's: a drive asks the broker as soon as a
+// wait is ended early, and may do so before the broker has heard of that.
+type late struct {
+	awaited bool // an account was reopened, and nothing was tried since
+	came    bool // a node waits all the same, without having been tried
+}
+
+// changeReopened: from then on such a node is tried once more instead of waiting
+// for a reset that was called off.
+const changeReopened = "try-what-waited-for-the-reopened"
+
+func (l *late) strand(s contract.Stranding) {
+	switch {
+	case len(s.Attempts) > 0:
+		l.awaited = false
+	case s.Cause == contract.StrandQuotaPaused:
+		l.came = l.awaited
+	}
+}
+
+// tryReopened re-arms what waits although the account was reopened: once for each such word.
+func (r *remediation) tryReopened(ctx workflow.Context) {
+	if !r.reopened.came {
+		return
+	}
+	r.reopened = late{}
+	if workflow.GetVersion(ctx, changeReopened, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		r.front.Rearm(contract.StrandQuotaPaused)
 	}
 }
 
