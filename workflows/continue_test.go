@@ -20,7 +20,7 @@ import (
 func (l *lab) ballast(id, what string, happened func() bool) {
 	l.t.Helper()
 	send := func(size int) {
-		require.NoError(l.t, l.client.SignalWorkflow(l.t.Context(), id, "", foreignSignal, strings.Repeat("x", size)))
+		require.NoError(l.t, l.client.SignalWorkflow(patience(l.t), id, "", foreignSignal, strings.Repeat("x", size)))
 	}
 	for range 3 {
 		send(1_500_000)
@@ -36,7 +36,7 @@ func (l *lab) ballast(id, what string, happened func() bool) {
 
 func (l *lab) runID(id string) string {
 	l.t.Helper()
-	described, err := l.client.DescribeWorkflowExecution(l.t.Context(), id, "")
+	described, err := l.client.DescribeWorkflowExecution(patience(l.t), id, "")
 	require.NoError(l.t, err)
 	return described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
@@ -220,10 +220,10 @@ func TestLargeBrokerContinuesAsNew(t *testing.T) {
 		return contract.Operator{RequestID: fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 150)), Model: model}
 	}
 	for i := range 200 {
-		require.NoError(t, l.client.SignalWorkflow(t.Context(), broker, "", contract.CommandReopen, request(i, "m")))
+		require.NoError(t, l.client.SignalWorkflow(patience(t), broker, "", contract.CommandReopen, request(i, "m")))
 	}
 	l.renew(broker)
-	handle, err := l.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+	handle, err := l.client.UpdateWorkflow(patience(t), client.UpdateWorkflowOptions{
 		WorkflowID: broker, UpdateName: contract.CommandReopen, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{request(7, "other")},
 	})
 	require.NoError(t, err)

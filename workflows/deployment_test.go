@@ -174,7 +174,7 @@ func ask[A any](d *deployment, query string, args ...any) A {
 			return answer
 		}
 		// A busy machine, a state that is being loaded, or a message that came in between while it continued as new.
-		busy := strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), contract.StateLoading) ||
+		busy := strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), "RST_STREAM") || strings.Contains(err.Error(), contract.StateLoading) ||
 			strings.Contains(err.Error(), "Workflow Task in failed state")
 		require.True(d.t, busy && ctx.Err() == nil, "ask %s: %v", query, err)
 	}
@@ -218,7 +218,7 @@ func (d *deployment) ends(l *lab, status contract.RunStatus) {
 // executions lists the scheduler's executions, oldest first.
 func (d *deployment) executions() []string {
 	d.t.Helper()
-	described, err := d.client.DescribeWorkflowExecution(d.t.Context(), d.id, "")
+	described, err := d.client.DescribeWorkflowExecution(patience(d.t), d.id, "")
 	require.NoError(d.t, err)
 	var ids []string
 	for id := described.GetWorkflowExecutionInfo().GetFirstRunId(); id != ""; {
@@ -279,7 +279,7 @@ func (d *deployment) check() {
 // signal sends the scheduler a signal.
 func (d *deployment) signal(name string, payload any) {
 	d.t.Helper()
-	require.NoError(d.t, d.client.SignalWorkflow(d.t.Context(), d.id, "", name, payload))
+	require.NoError(d.t, d.client.SignalWorkflow(patience(d.t), d.id, "", name, payload))
 }
 
 // raw sends a signal whose payload is exactly this.

@@ -54,7 +54,7 @@ func (l *lab) executions() []execution {
 // firstRun is the first execution of the run's chain.
 func (l *lab) firstRun() string {
 	l.t.Helper()
-	described, err := l.client.DescribeWorkflowExecution(l.t.Context(), l.id, "")
+	described, err := l.client.DescribeWorkflowExecution(patience(l.t), l.id, "")
 	require.NoError(l.t, err)
 	return described.GetWorkflowExecutionInfo().GetFirstRunId()
 }

@@ -44,7 +44,7 @@ func TestDriveOfATerminatedRunStops(t *testing.T) {
 	release()
 
 	testkit.Eventually(t, "the drive ends", func() bool {
-		described, err := l.client.DescribeWorkflowExecution(t.Context(), level, "")
+		described, err := l.client.DescribeWorkflowExecution(patience(t), level, "")
 		return err == nil && described.WorkflowExecutionInfo.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 	})
 	require.LessOrEqual(t, len(h.attempts), 2, "nothing begins any more")

@@ -68,7 +68,7 @@ func TestSignalsOfEveryShapeDoNoHarm(t *testing.T) {
 		for _, name := range names {
 			for _, j := range junk {
 				payload := &commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte(j.encoding)}, Data: []byte(j.data)}
-				require.NoError(t, l.client.SignalWorkflow(t.Context(), id, "", name, converter.NewRawValue(payload)))
+				require.NoError(t, l.client.SignalWorkflow(patience(t), id, "", name, converter.NewRawValue(payload)))
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestSignalsOfEveryShapeDoNoHarm(t *testing.T) {
 
 	require.Equal(t, contract.RunCompleted, l.wait().Status)
 	var missing *serviceerror.NotFound
-	require.ErrorAs(t, l.client.SignalWorkflow(t.Context(), l.id, "", contract.CommandPause, nil), &missing, "it has closed")
+	require.ErrorAs(t, l.client.SignalWorkflow(patience(t), l.id, "", contract.CommandPause, nil), &missing, "it has closed")
 }
 
 // Hundreds of orders in a burst are all taken, and the run goes on.

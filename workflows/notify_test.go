@@ -114,7 +114,7 @@ func TestAReceiverIsNeverInTheWay(t *testing.T) {
 	require.Empty(t, h.heard(1))
 	close(up)
 	testkit.Eventually(t, "the notice is delivered in the end", func() bool { return len(h.heard(1)) == 1 })
-	described, err := l.client.DescribeWorkflowExecution(t.Context(), contract.NotificationID(l.in.Run, 1), "")
+	described, err := l.client.DescribeWorkflowExecution(patience(t), contract.NotificationID(l.in.Run, 1), "")
 	require.NoError(t, err)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus(), "the one that hangs is still tried")
 	for n := range 3 {

@@ -259,7 +259,7 @@ func TestPublicationRetriesBesideAClosedRun(t *testing.T) {
 		var v contract.PublicationResult
 		return err == nil && answer.Get(&v) == nil && v.Publication.Until != nil
 	})
-	require.NoError(t, l.client.SignalWorkflow(t.Context(), id, "", contract.CommandPublishRetry, "please"))
+	require.NoError(t, l.client.SignalWorkflow(patience(t), id, "", contract.CommandPublishRetry, "please"))
 	var result contract.PublicationResult
 	require.NoError(t, handle.Get(t.Context(), &result))
 	require.Equal(t, contract.PublishSucceeded, result.Publication.State)

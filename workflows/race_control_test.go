@@ -191,8 +191,8 @@ func TestMessagesToAClosedRun(t *testing.T) {
 	l := newLab(t, newHost(unit("a", 0))).begin()
 	l.wait()
 	for _, name := range []string{contract.CommandPause, contract.CommandQuiesce, contract.CommandRecover} {
-		require.Error(t, l.client.SignalWorkflow(t.Context(), l.id, "", name, nil), name)
-		_, err := l.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+		require.Error(t, l.client.SignalWorkflow(patience(t), l.id, "", name, nil), name)
+		_, err := l.client.UpdateWorkflow(patience(t), client.UpdateWorkflowOptions{
 			WorkflowID: l.id, UpdateName: name, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{contract.Operator{}},
 		})
 		require.Error(t, err, name)

@@ -255,7 +255,7 @@ func recordHistories(t *testing.T) {
 			}
 			executions := l.executions()
 			broker := contract.BrokerID(l.accounts()[0])
-			described, err := l.client.DescribeWorkflowExecution(t.Context(), broker, "")
+			described, err := l.client.DescribeWorkflowExecution(patience(t), broker, "")
 			require.NoError(t, err)
 			executions = append(executions, execution{broker, described.GetWorkflowExecutionInfo().GetFirstRunId()}, execution{broker, ""})
 			if s.more != nil {

@@ -356,7 +356,7 @@ func TestRawSignalsToTheScheduler(t *testing.T) {
 		})
 		require.Equal(t, reason, status.Reason)
 	}
-	require.NoError(t, d.client.SignalWorkflow(t.Context(), d.id, "", contract.CommandDrain, nil)) // no payload
+	require.NoError(t, d.client.SignalWorkflow(patience(t), d.id, "", contract.CommandDrain, nil)) // no payload
 	mode(contract.ModeDraining, "")
 	d.raw(contract.CommandEnable, "json/plain", "null")
 	mode(contract.ModeEnabled, "")

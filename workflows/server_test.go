@@ -211,9 +211,17 @@ func (l *lab) wait() contract.RemediationResult {
 	return result
 }
 
+// patience is the context of one call. With a deadline of its own the client asks
+// again when a busy machine lets an attempt time out; without, it gives up after ten seconds.
+func patience(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Guard)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func (l *lab) signal(name string, payload any) {
 	l.t.Helper()
-	require.NoError(l.t, l.client.SignalWorkflow(l.t.Context(), l.id, "", name, payload))
+	require.NoError(l.t, l.client.SignalWorkflow(patience(l.t), l.id, "", name, payload))
 }
 
 // raw sends a signal whose payload is exactly this.

@@ -33,6 +33,10 @@ func ask[T any](ctx context.Context, c client.Client, workflowID, query string, 
 		value, err = c.QueryWorkflow(ctx, workflowID, "", query, args...)
 	}
 	if err != nil {
+		var cut *serviceerror.Canceled // the server's way to say that the time is over, when it is first
+		if errors.As(err, &cut) && !errors.Is(ctx.Err(), context.Canceled) {
+			return answer, errNoWorker
+		}
 		return answer, explainQuery(workflowID, err)
 	}
 	if err := value.Get(&answer); err != nil {
