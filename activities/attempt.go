@@ -218,7 +218,7 @@ func (l *launch) setup(ctx context.Context) error {
 	for i, command := range l.opened.config.Plan.Setup {
 		exit, err := l.Host.check(ctx, l.opened, checkRequest{
 			Command: command, Dir: l.tree.Path(), Tree: l.tree.Path(),
-			Mark:    fmt.Sprintf("%s/%s/%s/a%d/setup", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt),
+			Mark:    fmt.Sprintf("%s/%s/%s/a%d/setup", l.Host.Mark(), l.in.Run, l.in.Node, l.in.Attempt),
 			Timeout: time.Duration(l.opened.config.Plan.Policy.SetupMinutes) * time.Minute,
 			Log:     fmt.Sprintf("runs/%s/nodes/%s/a%d/setup-%d.log", l.in.Run, l.in.Node, l.in.Attempt, i+1),
 		})

@@ -133,7 +133,7 @@ func (l *launch) spec(built provider.Launch, reader provider.Reader) (process.Sp
 		Argv: built.Argv, Shell: built.Shell, Dir: l.tree.Path(), Stdin: built.Stdin,
 		Env:        replace(env, built.Env),
 		Sandbox:    l.Host.sandbox(false, append(writable, l.tree.Path(), filepath.Join(l.dir, "tmp"), filepath.Join(l.dir, resultFolder))...),
-		Mark:       fmt.Sprintf("%s/%s/%s/a%d", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt),
+		Mark:       fmt.Sprintf("%s/%s/%s/a%d", l.Host.Mark(), l.in.Run, l.in.Node, l.in.Attempt),
 		StopSignal: stopSignal(built.Interrupt),
 		Absolute:   time.Duration(policy.AttemptMinutes) * time.Minute,
 		Idle:       time.Duration(policy.IdleMinutes) * time.Minute,

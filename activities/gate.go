@@ -108,7 +108,7 @@ func (a *Gate) judge(ctx context.Context, opened *openRun, name string, request 
 		return gate.Result{}, fmt.Errorf("open tree of the gate: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	runner := &gateRunner{host: a.Host, run: opened, tree: tree, heart: heart, mark: fmt.Sprintf("%s/%s/gate/%s", a.Host.ID, run, name)}
+	runner := &gateRunner{host: a.Host, run: opened, tree: tree, heart: heart, mark: fmt.Sprintf("%s/%s/gate/%s", a.Host.Mark(), run, name)}
 	for _, command := range opened.config.Plan.Setup {
 		exit, err := runner.Run(ctx, gate.Job{Command: command, Timeout: time.Duration(opened.config.Plan.Policy.SetupMinutes) * time.Minute, Output: discard{}})
 		if err != nil {

@@ -8,6 +8,8 @@ package activities
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -51,6 +53,14 @@ type Host struct {
 
 	mu   sync.Mutex
 	runs map[string]*openRun // by configuration
+}
+
+// Mark begins the mark of every process that this host starts: its id, and which state folder it has.
+// A worker ends what bears its mark at its start; workers of two deployments on one machine may have
+// been given the same name, and must not end each other's programs.
+func (h *Host) Mark() string {
+	sum := sha256.Sum256([]byte(h.StateDir))
+	return h.ID + "@" + hex.EncodeToString(sum[:4])
 }
 
 // Kill points that lie in activities (the others lie in gitrepo).

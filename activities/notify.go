@@ -125,7 +125,7 @@ func (a *Publication) notifyCommand(ctx context.Context, opened *openRun, in con
 	result, err := process.Run(ctx, process.Spec{
 		Argv: command.Argv, Shell: command.Shell, Dir: tmp, Env: env, Stdin: body,
 		Sandbox: a.Host.sandbox(true, tmp, tmp), Absolute: notifyLimit, Secrets: opened.masker,
-		Mark: fmt.Sprintf("%s/%s/notify/%s", a.Host.ID, in.Notice.Run, filepath.Base(in.Notice.ID)),
+		Mark: fmt.Sprintf("%s/%s/notify/%s", a.Host.Mark(), in.Notice.Run, filepath.Base(in.Notice.ID)),
 	})
 	if err != nil {
 		return fmt.Errorf("run `%s`: %w", command, err)

@@ -14,7 +14,7 @@ import (
 func (a *Landing) ProveQuiet(ctx context.Context, in contract.QuietInput) error {
 	heart := startHeart(ctx, a.Host.ID, "end what is left")
 	defer heart.end()
-	prefix := a.Host.ID + "/" + in.Run
+	prefix := a.Host.Mark() + "/" + in.Run
 	marks := []string{prefix + "/gate", prefix + "/verify"}
 	if in.Node != "" {
 		// An activity that the server takes for lost may still be at it here.

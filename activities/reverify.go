@@ -125,7 +125,7 @@ func (a *Gate) checkIn(ctx context.Context, opened *openRun, tree *gitrepo.Workt
 	}
 	end, err := a.Host.check(ctx, opened, checkRequest{
 		Command: command, Dir: tree.Path(), Tree: tree.Path(), Timeout: timeout,
-		Mark: fmt.Sprintf("%s/%s/verify/%s", a.Host.ID, opened.config.Run, filepath.Base(tree.Path())),
+		Mark: fmt.Sprintf("%s/%s/verify/%s", a.Host.Mark(), opened.config.Run, filepath.Base(tree.Path())),
 	})
 	return end.Code, err
 }

@@ -132,7 +132,7 @@ func (l *lander) checkInTree(ctx context.Context, tree *gitrepo.Worktree, req ch
 		return checkEnd{}, fmt.Errorf("check place before `%s`: %w", req.Command, err)
 	}
 	req.Dir, req.Tree = tree.Path(), tree.Path()
-	req.Mark = fmt.Sprintf("%s/%s/%s/a%d/verify", l.Host.ID, l.in.Run, l.in.Node, l.in.Attempt)
+	req.Mark = fmt.Sprintf("%s/%s/%s/a%d/verify", l.Host.Mark(), l.in.Run, l.in.Node, l.in.Attempt)
 	end, err := l.Host.check(ctx, l.opened, req)
 	if err != nil {
 		return end, l.rec.survived(l.dir, err)

@@ -38,7 +38,7 @@ func (f *farm) registerAttended(registry worker.ActivityRegistry) {
 func attendedPools() []contract.Pool {
 	return []contract.Pool{testPool("main", 1), {
 		ID: "other", Provider: contract.ProviderHost, Account: "other", Tier: plan.TierStandard, MaxConcurrent: 2,
-		Options: map[string]string{contract.OptionQuiet: "2s"},
+		Options: map[string]string{contract.OptionQuiet: "6s"},
 	}}
 }
 
@@ -126,7 +126,7 @@ func attend(t *testing.T, l *lab) {
 	require.Equal(t, contract.OutcomeSuccess, l.claimIs(first.ID, contract.ClaimEnded).Outcome)
 
 	quiet := l.claimIs(second.ID, contract.ClaimEnded)
-	require.Contains(t, quiet.Reason, "nothing was heard of bob for 2s")
+	require.Contains(t, quiet.Reason, "nothing was heard of bob for 6s")
 	require.NotEmpty(t, quiet.Salvage)
 	third := l.claim(contract.Operator{Node: second.Node, By: "cyd"}, contract.ClaimGiven)
 	l.ordered(contract.CommandNodeRelease, contract.Operator{Node: third.Node, Reason: "lunch"})

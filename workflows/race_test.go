@@ -1,8 +1,8 @@
 package workflows
 
 import (
-	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,26 +137,18 @@ func TestReopeningOvertakesADrive(t *testing.T) {
 	t.Parallel()
 	h := newHost(unit("a", 0), unit("b", 0))
 	reset := time.Now().Add(time.Hour).UTC()
-	h.work = func(in contract.NodeInput) attemptScript {
+	working, busy := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	h.work = func(in contract.NodeInput) attemptScript { // b works from before the wall until the end
 		if in.Node != "a" {
+			once.Do(func() { close(working) }) // asked again when it lands
+			<-busy
 			return attemptScript{}
 		}
+		<-working
 		return attemptScript{end: contract.WorkerEnd{
 			Outcome: contract.OutcomeRateLimited, Limit: &contract.Limit{ResetAt: &reset, ReopensAt: &reset, Scope: "account"},
 		}}
-	}
-	busy := make(chan struct{})
-	h.hook = func(ctx context.Context, name string) error {
-		h.mu.Lock()
-		last := h.attempts[max(0, len(h.attempts)-1):]
-		h.mu.Unlock()
-		if name == "RunWorker" && len(last) > 0 && last[0].Node == "b" {
-			select {
-			case <-busy:
-			case <-ctx.Done():
-			}
-		}
-		return nil
 	}
 	l := newLab(t, h).begin()
 	waits := func(v contract.RunView) (n int) {

@@ -193,7 +193,7 @@ func clearHost(ctx context.Context, host *activities.Host) error {
 	if err := process.BecomeSubreaper(ctx); err != nil {
 		return err
 	}
-	left, err := process.Sweep(ctx, host.ID)
+	left, err := process.Sweep(ctx, host.Mark())
 	if err != nil {
 		return fmt.Errorf("end what an earlier worker left: %w", err)
 	}
