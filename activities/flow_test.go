@@ -291,7 +291,6 @@ func TestStoppingHostKeepsWhatItsWorkersDid(t *testing.T) {
 	require.Equal(t, contract.NodeLanded, f.land(next).State)
 }
 
-// half reports whether the worker has begun to write, wherever its tree is.
 // interruptWhen interrupts a host beside the test, once a condition holds.
 func interruptWhen(t *testing.T, host *Host, holds func() bool) {
 	go func() {
@@ -300,11 +299,15 @@ func interruptWhen(t *testing.T, host *Host, holds func() bool) {
 				host.Interrupt()
 				return
 			}
-			time.Sleep(10 * time.Millisecond)
+			select {
+			case <-t.Context().Done():
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 	}()
 }
 
+// half reports whether the worker has begun to write, wherever its tree is.
 func (f *flow) half() bool {
 	found := false
 	_ = filepath.WalkDir(f.host.StateDir, func(path string, _ os.DirEntry, _ error) error {

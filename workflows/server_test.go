@@ -203,8 +203,7 @@ func (l *lab) begin() *lab {
 // wait waits for the end of the run and checks every history of it.
 func (l *lab) wait() contract.RemediationResult {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), testkit.Guard)
-	defer cancel()
+	ctx := patience(l.t)
 	var result contract.RemediationResult
 	require.NoError(l.t, l.client.GetWorkflow(ctx, l.id, "").Get(ctx, &result))
 	l.checkHistories()
@@ -234,8 +233,7 @@ func (l *lab) raw(name, encoding, data string) {
 // update gives an operator's order and returns the answer.
 func (l *lab) update(name string, order contract.Operator) (contract.OperatorAnswer, error) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), testkit.Guard)
-	defer cancel()
+	ctx := patience(l.t)
 	handle, err := l.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: l.id, UpdateName: name, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{order},
 	})
@@ -255,10 +253,7 @@ func (l *lab) ordered(name string, order contract.Operator) contract.OperatorAns
 
 func (l *lab) view() contract.RunView {
 	l.t.Helper()
-	// With a deadline of its own the client asks again when a busy machine lets one call time out.
-	ctx, cancel := context.WithTimeout(l.t.Context(), testkit.Guard)
-	defer cancel()
-	answer, err := l.client.QueryWorkflow(ctx, l.id, "", contract.QueryStatus)
+	answer, err := l.client.QueryWorkflow(patience(l.t), l.id, "", contract.QueryStatus)
 	require.NoError(l.t, err)
 	var v contract.RunView
 	require.NoError(l.t, answer.Get(&v))

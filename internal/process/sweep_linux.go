@@ -10,7 +10,7 @@ import (
 
 // Sweep ends all processes whose mark is prefix or begins with prefix and a
 // slash, with their descendants and with the sessions that they lead. A host
-// worker calls it at its start with its own name, before it runs anything and
+// worker calls it at its start with its own mark, before it runs anything and
 // while it holds the lock on its state folder: what Sweep finds then was left by
 // a worker that was killed together with its supervisors.
 // The processes get TERM, then as long as a stopped program, then KILL.

@@ -50,9 +50,10 @@ func (a *app) runsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows = append(queuedRuns(cmd.Context(), c), rows...)
-			if len(rows) < limit {
-				forgotten, err := a.forgottenRuns(cmd.Context(), c, rows)
+			scheduled, told := scheduledRuns(cmd.Context(), c)
+			rows = append(queuedRuns(scheduled), rows...)
+			if told && len(rows) < limit {
+				forgotten, err := a.forgottenRuns(cmd.Context(), c, scheduled, rows)
 				if err != nil {
 					return err
 				}
@@ -105,27 +106,31 @@ func listRuns(ctx context.Context, c client.Client, memo converter.DataConverter
 	}
 }
 
-// queuedRuns are the runs that wait for their start, last in the queue first;
-// none when no scheduler answers.
-func queuedRuns(ctx context.Context, c client.Client) []runRow {
+// scheduledRuns are the runs that the scheduler lists; told is false when no scheduler told all of them.
+func scheduledRuns(ctx context.Context, c client.Client) (runs []contract.SchedulerRun, told bool) {
 	const page = 200
-	var rows []runRow
-	for offset := 0; ; offset += page {
-		got, err := ask[[]contract.SchedulerRun](ctx, c, contract.SchedulerID, contract.QueryRuns, contract.RunsQuery{Offset: offset, Limit: page})
-		for _, row := range got {
-			if row.Begun || row.ClosedAt != nil {
-				continue
-			}
-			queued := runRow{Run: row.Run, Status: string(row.Status), StartedAt: row.SubmittedAt, Plan: row.Plan, Repository: row.Repository}
-			for _, h := range row.Holds {
-				queued.Holds = append(queued.Holds, string(h.Kind))
-			}
-			rows = append([]runRow{queued}, rows...)
-		}
-		if err != nil || len(got) < page {
-			return rows
+	for {
+		got, err := ask[[]contract.SchedulerRun](ctx, c, contract.SchedulerID, contract.QueryRuns, contract.RunsQuery{Offset: len(runs), Limit: page})
+		if runs = append(runs, got...); err != nil || len(got) < page {
+			return runs, err == nil
 		}
 	}
+}
+
+// queuedRuns are the runs that wait for their start, last in the queue first.
+func queuedRuns(scheduled []contract.SchedulerRun) []runRow {
+	var rows []runRow
+	for _, row := range scheduled {
+		if row.Begun || row.ClosedAt != nil {
+			continue
+		}
+		queued := runRow{Run: row.Run, Status: string(row.Status), StartedAt: row.SubmittedAt, Plan: row.Plan, Repository: row.Repository}
+		for _, h := range row.Holds {
+			queued.Holds = append(queued.Holds, string(h.Kind))
+		}
+		rows = append([]runRow{queued}, rows...)
+	}
+	return rows
 }
 
 // decodeField reads a field when it is there; what cannot be read stays as it was.

@@ -8,27 +8,17 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"mendflow/internal/artifacts"
 	"mendflow/internal/contract"
 )
 
 // forgottenRuns are closed runs that the server's index has not, since they ended longer ago than the
 // namespace keeps workflows: the scheduler remembers them, the older ones in pages of the store. Those
 // that are known already are left out, and what no scheduler tells is not listed.
-func (a *app) forgottenRuns(ctx context.Context, c client.Client, known []runRow) ([]runRow, error) {
+func (a *app) forgottenRuns(ctx context.Context, c client.Client, closed []contract.SchedulerRun, known []runRow) ([]runRow, error) {
 	status, err := ask[contract.SchedulerStatus](ctx, c, contract.SchedulerID, contract.QueryStatus)
 	if err != nil {
-		return nil, nil // no scheduler ever ran, or nobody answers for it: the index is all there is
-	}
-	var closed []contract.SchedulerRun
-	const page = 200
-	for offset := 0; ; offset += page {
-		got, err := ask[[]contract.SchedulerRun](ctx, c, contract.SchedulerID, contract.QueryRuns, contract.RunsQuery{Offset: offset, Limit: page})
-		if err != nil {
-			return nil, fmt.Errorf("list closed runs: %w", err)
-		}
-		if closed = append(closed, got...); len(got) < page {
-			break
-		}
+		return nil, fmt.Errorf("list closed runs: %w", err)
 	}
 	if len(status.Pages) > 0 {
 		store, err := a.store(ctx)
@@ -45,13 +35,8 @@ func (a *app) forgottenRuns(ctx context.Context, c client.Client, known []runRow
 	return unknownRuns(known, closed), nil
 }
 
-// getter reads an artifact: the part of a store that pages need.
-type getter interface {
-	Get(ctx context.Context, key string) ([]byte, error)
-}
-
 // readPages reads the closed runs that a scheduler stored away.
-func readPages(ctx context.Context, store getter, pages []contract.Artifact) ([]contract.SchedulerRun, error) {
+func readPages(ctx context.Context, store *artifacts.Store, pages []contract.Artifact) ([]contract.SchedulerRun, error) {
 	var runs []contract.SchedulerRun
 	for _, page := range pages {
 		data, err := store.Get(ctx, page.URI)
